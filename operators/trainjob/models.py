@@ -16,6 +16,8 @@ CLUSTER_RUNTIME, RUNTIME = "ClusterTrainingRuntime", "TrainingRuntime"
 CONTROLLER, MULTIKUEUE = f"{GROUP}/trainjob-controller", "kueue.x-k8s.io/multikueue"
 STEP_LABEL = f"{GROUP}/trainjob-ancestor-step"
 DEFAULT_SSH_PATH = "/root/.ssh"
+#: What runPolicy of other kinds says, and a TrainJob itself.
+OWN_FIELDS = ("suspend", "managedBy", "activeDeadlineSeconds")
 Json = dict[str, Any]
 _FIXED = {"self == oldSelf": "field is immutable"}
 
@@ -252,12 +254,7 @@ class TrainJobSpec(ApiModel):
         None,
         description="Restarts, limits and scheduling beyond Trainer's. The annotations "
         "training.kubeflow.org/run-policy.<field> say the same; what stands here wins.",
-        json_schema_extra=crd_schema(
-            rules={
-                f"!has(self.{field})": f"set spec.{field} instead"
-                for field in ("suspend", "managedBy", "activeDeadlineSeconds")
-            }
-        ),
+        json_schema_extra=crd_schema(rules={f"!has(self.{field})": f"set spec.{field} instead" for field in OWN_FIELDS}),
     )
 
 
@@ -330,7 +327,8 @@ TRAINJOB_DEFINITION = Definition(
         # The time of a patch is not its author's.
         CelRule(
             f"{_SAME_PATCHES} || ({suspended('oldSelf')} || {suspended('self')}) && {_STOPPED}",
-            "spec.runtimePatches may be changed only while the job is suspended and none of its pods run",
+            "may be changed only while the job is suspended and none of its pods run",
+            field_path=".spec.runtimePatches",
         ),
     ),
 )

@@ -1,0 +1,128 @@
+"""How a TrainJob restarts, is suspended and is cleaned up: the runtime's failure policy and the job's fields as a runPolicy."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from jobcommon import ApiModel, FieldError, RestartPolicy, RunPolicy, mapping_of, merge_template, model_errors
+from jobcommon.operators.trainjob.models import MULTIKUEUE, OWN_FIELDS, TrainJobSpec
+from jobcommon.operators.trainjob.resolved import Json, Role, Step
+from jobcommon.operators.trainjob.runtime_models import Action, FailurePolicy, JobSetSpec, RestartStrategy
+
+#: Before the name of a field of runPolicy, in an annotation of a job; a dot leads to the fields of a field.
+ANNOTATION = "training.kubeflow.org/run-policy."
+_UNLIMITED = 2**31 - 1
+# The reason of the one failure that a job of ours has: its pods have failed more often than its backoffLimit.
+_REASON = "BackoffLimitExceeded"
+_ALONE = (Action.RESTART_JOB, Action.RESTART_JOB_UNCOUNTED)
+_UNCOUNTED = (Action.RESTART_UNCOUNTED, Action.RESTART_JOB_UNCOUNTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The fields of a runPolicy, the roles with their part in it, and the paths of what has no effect."""
+
+    fields: Json
+    roles: tuple[Role, ...]
+    ignored: tuple[str, ...]
+
+
+def run_policy(
+    job: Json, spec: TrainJobSpec, jobset: JobSetSpec, roles: tuple[Role, ...], errors: list[FieldError]
+) -> Policies:
+    """The runPolicy of the job. Later ones win: the runtime's policies, the job's annotations, the job's own runPolicy."""
+    found, changed, ignored = _failures(jobset.failure_policy, roles)
+    if jobset.ttl_seconds_after_finished is not None:
+        found["ttlSecondsAfterFinished"] = jobset.ttl_seconds_after_finished
+    given = mapping_of(mapping_of(job.get("spec")).get("runPolicy"))
+    errors += [FieldError(f"spec.runPolicy.{name}", f"Forbidden: set spec.{name}") for name in OWN_FIELDS if name in given]
+    fields = merge_template(merge_template(found, _annotated(job, errors)), given)
+    if spec.suspend:
+        fields["suspend"] = True
+    if spec.active_deadline_seconds is not None:
+        fields["activeDeadlineSeconds"] = spec.active_deadline_seconds
+    if spec.managed_by == MULTIKUEUE:
+        fields["managedBy"] = MULTIKUEUE
+    return Policies(fields, changed, tuple(ignored))
+
+
+def _failures(policy: FailurePolicy | None, roles: tuple[Role, ...]) -> tuple[dict[str, Any], tuple[Role, ...], list[str]]:
+    """Without a policy the job fails with its first role whose pods have failed more often than its limit."""
+    if policy is None:
+        limit = next((role.backoff_limit for role in roles if role.step is Step.TRAINER), 6)
+        return {"backoffLimit": limit}, roles, []
+    path = "spec.template.spec.failurePolicy.rules"
+    ignored = [
+        f"{path}[{index}]"
+        for index, rule in enumerate(policy.rules)
+        if rule.on_job_failure_message_patterns or (rule.on_job_failure_reasons and _REASON not in rule.on_job_failure_reasons)
+    ]
+    actions = {role.name: _action(policy, role.name) for role in roles}
+    restarted = [action for action in actions.values() if action is not Action.FAIL]
+    uncounted = bool(restarted) and all(action in _UNCOUNTED for action in restarted)
+    found: dict[str, Any] = {"backoffLimit": _UNLIMITED if uncounted else policy.max_restarts or 0}
+    if not restarted or any(action not in _ALONE for action in restarted):
+        found["restartScope"] = "Job"
+        if policy.restart_strategy is RestartStrategy.IN_PLACE:
+            found["restartMethod"] = "Auto"
+    changed = (
+        replace(
+            role,
+            restart_policy=RestartPolicy.NEVER if actions[role.name] is Action.FAIL else RestartPolicy.ON_FAILURE,
+            retries=False,
+        )
+        for role in roles
+    )
+    return found, tuple(changed), ignored
+
+
+def _action(policy: FailurePolicy, role: str) -> Action:
+    for rule in policy.rules:
+        applies = not rule.on_job_failure_reasons or _REASON in rule.on_job_failure_reasons
+        if applies and not rule.on_job_failure_message_patterns and role in (rule.target_replicated_jobs or [role]):
+            return rule.action
+    return Action.RESTART
+
+
+def _annotated(job: Json, errors: list[FieldError]) -> Json:
+    """The fields of runPolicy that the job's annotations set."""
+    found: dict[str, Any] = {}
+    for key, text in mapping_of(mapping_of(job.get("metadata")).get("annotations")).items():
+        if not str(key).startswith(ANNOTATION):
+            continue
+        fields = _read(str(key).removeprefix(ANNOTATION).split("."), str(text))
+        if isinstance(fields, str):
+            errors.append(FieldError(f"metadata.annotations[{key}]", fields))
+        else:
+            found = merge_template(found, fields)
+    return found
+
+
+def _read(names: Sequence[str], text: str) -> dict[str, Any] | str:
+    """The field as JSON, or else as text, whichever it takes; or why it takes neither."""
+    if names[0] in OWN_FIELDS:
+        return f"Forbidden: set spec.{names[0]}"
+    values: list[Any] = [text]
+    with suppress(ValueError, RecursionError):
+        values.insert(0, json.loads(text))
+    message = ""
+    for value in values:
+        fields: Any = value
+        for name in reversed(names):
+            fields = {name: fields}
+        try:
+            if not _unknown(RunPolicy.model_validate(fields)):
+                return dict(fields)
+            message = f"runPolicy has no field {'.'.join(names)[:80]}"
+        except ValidationError as error:
+            message = model_errors(error, "")[0].message
+    return message
+
+
+def _unknown(value: object) -> bool:
+    """Whether a part of it has fields that its model does not know."""
+    return isinstance(value, ApiModel) and (bool(value.model_extra) or any(_unknown(one) for _, one in value))
