@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from jobcommon.api.definition import CelRule, ScalePaths, Version
+from jobcommon.api.definition import CelRule, Definition, ScalePaths, Version
 from jobcommon.api.job import JobSpec, ReplicaSpec, RestartPolicy
 from jobcommon.framework import (
     Check,
@@ -83,9 +83,9 @@ def _types(framework: Framework) -> Iterator[str]:
     for field in (*_FUNCTIONS, *(name for name in _OPTIONAL_FUNCTIONS if getattr(framework, name) is not None)):
         if not callable(value := getattr(framework, field)):
             yield f"{field}: {value!r} cannot be used; give a function"
-    scale: Any = framework.scale
-    if scale is not None and not isinstance(scale, ScalePaths):
-        yield f"scale: {scale!r} cannot be used; give ScalePaths, or None"
+    for field, wanted in (("scale", ScalePaths), ("definition", Definition)):
+        if not isinstance(value := getattr(framework, field), wanted | None):
+            yield f"{field}: {value!r} cannot be used; give {wanted.__name__}, or None"
 
 
 def _names(framework: Framework) -> Iterator[str]:

@@ -114,6 +114,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
         {"scale": ScalePaths.of_type("testReplicaSpecs", "Robot")},
         "scale.spec: Robot is not a replica type; use one of Master, Worker",
     ),
+    ({"definition": "a"}, "definition: 'a' cannot be used; give Definition, or None"),
     ({"scale": ".spec.a"}, "scale: '.spec.a' cannot be used; give ScalePaths, or None"),
     ({"options": {}}, "options: {} cannot be used; give a value of type Options"),
     ({"own_options": {"a": 1}}, "own_options: {'a': 1} cannot be used; give the value of a frozen dataclass"),
