@@ -4,7 +4,7 @@
 
     python -m benchmarks                        # everything, on the embedded server or on a real one that is given
     python -m benchmarks --quick                # less than a minute
-    python -m benchmarks --only 1x1000,small
+    python -m benchmarks --only 1x1000,50x8
     python -m benchmarks --only sizing
 """
 
@@ -19,7 +19,6 @@ from benchmarks.report import Goal, commit, goal_table, machine
 from benchmarks.workloads import ALL, Workload
 from localcluster.conformance import envtest
 
-OTHERS = ("small",)
 #: On demand alone.
 SIZING = "sizing"
 SIZES = (0, 1000, 5000, 10_000, 20_000)
@@ -28,7 +27,7 @@ SIZES = (0, 1000, 5000, 10_000, 20_000)
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("--server", choices=(EMBEDDED, REAL), help="without it: a real one when the environment gives one")
-    parser.add_argument("--only", type=_names, help=f"a list such as 1x100,50x8 and of {', '.join(OTHERS)}; or {SIZING}")
+    parser.add_argument("--only", type=_names, help=f"a list such as 1x100,50x8, or {SIZING}")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: less than a minute")
     parser.add_argument(
         "--rounds", type=int, help="measurements of baseline and operator in turn; without it as many as the size allows"
@@ -41,10 +40,10 @@ def _names(text: str) -> list[str]:
     names = text.split(",") if text else []
     for name in names:
         try:
-            if name not in (*OTHERS, SIZING):
+            if name != SIZING:
                 Workload.parse(name)
         except ValueError:
-            what = f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor one of {', '.join((*OTHERS, SIZING))}"
+            what = f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor {SIZING}"
             raise argparse.ArgumentTypeError(what) from None
     return names
 
@@ -64,14 +63,10 @@ async def _measure(arguments: argparse.Namespace) -> None:
     texts, goals = [], list[Goal]()
     async with cluster(kind) as server:
         name = await server.name()
-    for wanted in arguments.only or [*map(str, workloads), *OTHERS]:
+    for wanted in arguments.only or map(str, workloads):
         print(f"measuring {wanted} …", file=sys.stderr, flush=True)
         if wanted == SIZING:
             texts.append((await scenarios.sizing(kind, SIZES[:2] if quick else SIZES)).text())
-        elif wanted in OTHERS:
-            small = await scenarios.small(kind, 300 if quick else 5000, 10 if quick else 60)
-            texts.append(small.text())
-            goals += small.goals()
         else:
             size = Workload.parse(wanted)
             lives.append(await scenarios.lives(kind, size, _rounds(size, arguments)))

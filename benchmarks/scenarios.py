@@ -1,14 +1,13 @@
-"""The lives of jobs by the operator, their creation by a plain client beside it, and small jobs beside a big one.
+"""The lives of jobs by the operator, and their creation by a plain client beside it.
 
 All pods are created before the kubelet says that they run, and all jobs run before it says that they have ended.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from time import monotonic
-from typing import Any
 
 from benchmarks.kubelet import RUNNING, SUCCEEDED, Kubelet, kubelet
 from benchmarks.operator_process import Operator, operator
@@ -21,9 +20,6 @@ from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.client.objects import collection_path
 from jobcommon.operators.tf import TF
 
-SMALL = Workload(1, 2)
-#: Small jobs submitted per second.
-SMALL_RATE = 8.0
 #: The goals hold from so many pods on.
 FROM_PODS = 100
 PHASES = ("created", "running", "settle")
@@ -201,74 +197,3 @@ async def sizing(kind: str, sizes: Iterable[int]) -> Sizing:
                 await running.reconciled(pods // 10)
                 rows.append((pods, monotonic() - start, running.cpu, running.peak))
     return Sizing(rows)
-
-
-# -- small jobs beside a big one -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Small:
-    """Seconds until the pods of each small job were created, alone and while a job of `replicas` replicas was created."""
-
-    replicas: int
-    alone: list[float]
-    beside: list[float]
-
-    def text(self) -> str:
-        """In words."""
-        each = (("alone", self.alone), ("beside", self.beside))
-        figures = ", ".join(f"{name} {median(times) * 1e3:.0f} / {p99(times) * 1e3:.0f} ms" for name, times in each)
-        return f"Small jobs created while one of {self.replicas:,} replicas is, p50 / p99: {figures}."
-
-    def goals(self) -> Iterator[Goal]:
-        """What was to be reached."""
-        text = f"small jobs' p99 beside one of {self.replicas:,} replicas, over alone"
-        yield Goal(text, p99(self.beside) / p99(self.alone), 2.0, "×")
-
-
-async def small(kind: str, replicas: int, count: int) -> Small:
-    """Small jobs that come one after the other, first alone, then while one of `replicas` replicas is created."""
-    big = Workload(1, replicas)
-    async with (
-        cluster(kind) as server,
-        server.connected() as user,
-        kubelet(str(server.kubeconfig)) as agent,
-        operator(str(server.kubeconfig)) as running,
-    ):
-        for namespace in ("alone", "beside", "big"):
-            await prepare(user, namespace)
-        await running.idle()
-        wanted = {space: submissions(Workload(count, SMALL.replicas), space) for space in ("alone", "beside")}
-
-        def submit(namespace: str) -> Callable[[int], Coroutine[Any, Any, object]]:
-            return lambda number: send_all(user, [wanted[namespace][number]])
-
-        alone = await _latencies(agent, "alone", await _one_by_one(count, submit("alone"), None))
-        await running.idle()
-        await send_all(user, submissions(big, "big"))
-        whole = asyncio.create_task(agent.ask("seen", "big", replicas))
-        sent = await _one_by_one(count, submit("beside"), whole)
-        await whole
-        return Small(replicas, alone, await _latencies(agent, "beside", sent))
-
-
-async def _one_by_one(
-    count: int, submit: Callable[[int], Coroutine[Any, Any, object]], meanwhile: "asyncio.Task[Any] | None"
-) -> dict[str, float]:
-    """When each small job was sent: `count` of them, fewer when `meanwhile` is over before."""
-    sent: dict[str, float] = {}
-    tasks = []
-    start = monotonic()
-    for number in range(count):
-        await asyncio.sleep(start + number / SMALL_RATE - monotonic())
-        if meanwhile is not None and meanwhile.done():
-            break
-        sent[f"job-{number}"] = monotonic()
-        tasks.append(asyncio.create_task(submit(number)))
-    await asyncio.gather(*tasks)
-    return sent
-
-
-async def _latencies(agent: Kubelet, namespace: str, sent: dict[str, float]) -> list[float]:
-    seen = await agent.ask("seen", namespace, len(sent) * SMALL.replicas)
-    return [at - sent[job] for job, at in by_job(seen).items()]
