@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localcluster.kubelet.lifecycle import ContainerState, Run, Settings, Stop, backoff, decide
+from localcluster.kubelet.lifecycle import ContainerState, Run, Settings, Stop, decide
 from localcluster.kubelet.status import pod_status
 from localcluster.timestamps import format_time
 
@@ -120,11 +120,6 @@ def test_decision(item: dict[str, Any], seen: dict[str, ContainerState], expecte
     assert {name: getattr(decision, name) for name in expected} == expected
 
 
-@pytest.mark.parametrize(("streak", "delay"), [(0, 0), (1, 10), (2, 20), (3, 40), (5, 160), (6, 300), (10_000, 300)])
-def test_backoff_doubles_to_its_cap(streak: int, delay: float) -> None:
-    assert backoff(streak, SETTINGS) == delay
-
-
 def status_of(item: dict[str, Any], seen: dict[str, ContainerState]) -> dict[str, Any]:
     return pod_status(item, seen, decide(item, seen, NOW, SETTINGS), "127.0.0.9", "127.0.0.1", NOW)
 
@@ -159,27 +154,3 @@ def test_container_status(item: dict[str, Any], seen: dict[str, ContainerState],
 def conditions(status: dict[str, Any]) -> dict[str, str]:
     """A reason that is None is removed from the status, a missing one would stay there."""
     return {c["type"]: c["status"] + (f" {c['reason']}" if c["reason"] else "") for c in status["conditions"]}
-
-
-@pytest.mark.parametrize(
-    ("item", "seen", "ready", "initialized"),
-    [
-        (pod(), {"c0": NEW}, "False ContainersNotReady", "True"),
-        (pod(), {"c0": UP}, "True", "True"),
-        (pod(), {"c0": replace(UP, ready=False)}, "False ContainersNotReady", "True"),
-        (pod(), {"c0": done()}, "False PodCompleted", "True PodCompleted"),
-        (pod(), {"c0": done(1)}, "False PodFailed", "True"),
-        (pod(inits=1), {"i0": UP, "c0": NEW}, "False ContainersNotReady", "False ContainersNotInitialized"),
-    ],
-)
-def test_conditions(item: dict[str, Any], seen: dict[str, ContainerState], ready: str, initialized: str) -> None:
-    found = conditions(status_of(item, seen))
-    assert (found["Ready"], found["Initialized"]) == (ready, initialized)
-
-
-def test_a_condition_keeps_its_time_until_it_changes() -> None:
-    before = {"type": "Ready", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
-    same = status_of(pod(status={"conditions": [before]}), {"c0": UP})
-    other = status_of(pod(status={"conditions": [before]}), {"c0": done()})
-    times = [next(c["lastTransitionTime"] for c in s["conditions"] if c["type"] == "Ready") for s in (same, other)]
-    assert times == ["2020-01-01T00:00:00Z", format_time(NOW)]

@@ -1,6 +1,5 @@
 """Environment, volumes, names, logs, probes, placement and recovery: what the kubelet works out without running anything."""
 
-import asyncio
 import base64
 import errno
 import os
@@ -11,16 +10,13 @@ from typing import Any
 import pytest
 
 from localcluster.kubelet import fallback, scheduler
-from localcluster.kubelet.addresses import AddressPool
 from localcluster.kubelet.container import termination_message
 from localcluster.kubelet.environment import ConfigError, container_environment, expand
 from localcluster.kubelet.hosts import Names
 from localcluster.kubelet.logs import read_log
-from localcluster.kubelet.probes import Threshold
 from localcluster.kubelet.recovery import recover
-from localcluster.kubelet.sandbox import identity
 from localcluster.kubelet.shim.logfile import LogFile
-from localcluster.kubelet.volumes import mount_source, plain_directory, projected_files, write_files
+from localcluster.kubelet.volumes import mount_source, projected_files, write_files
 from localcluster.pod_backend import LogOptions
 
 POD: dict[str, Any] = {
@@ -90,14 +86,6 @@ def test_what_is_missing_is_named(entry: dict[str, Any], message: str) -> None:
         container_environment(POD, {"name": "c", "env": [entry]}, OBJECTS, CAPACITY)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("$(A)", "1"), ("$(B)", "$(B)"), ("$$(A)", "$(A)"), ("$$$(A)", "$1"), ("$A $", "$A $"), ("$(A", "$(A"), ("$()", "$()")],
-)
-def test_expansion(text: str, expected: str) -> None:
-    assert expand(text, {"A": "1"}) == expected
-
-
 def test_projected_files_have_the_modes_asked_for() -> None:
     sources = [
         {"configMap": {"name": "cm", "items": [{"key": "k", "path": "d/k", "mode": 0o555}]}}, {"secret": {"name": "s"}},
@@ -139,19 +127,6 @@ def test_sub_paths_stay_inside(tmp_path: Path) -> None:
     for sub in ("../x", "out", "/etc"):
         with pytest.raises(ConfigError, match="subPath"):
             mount_source(tmp_path, {"subPath": sub}, {}, expand)
-
-
-def test_volumes_of_the_machine(tmp_path: Path) -> None:
-    own, claims = tmp_path / "own", tmp_path / "claims"
-    assert plain_directory({"name": "v", "emptyDir": {}}, POD, own, claims).is_dir()
-    made = {"name": "v", "hostPath": {"path": str(tmp_path / "made"), "type": "DirectoryOrCreate"}}
-    assert plain_directory(made, POD, own, claims).is_dir()
-    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
-    assert plain_directory(claim, POD, own, claims) == claims / "d" / "data"
-    with pytest.raises(ConfigError, match="no such directory"):
-        plain_directory({"name": "v", "hostPath": {"path": "/nowhere", "type": "Directory"}}, POD, own, claims)
-    with pytest.raises(ConfigError, match="no volumes of kind nfs"):
-        plain_directory({"name": "v", "nfs": {}}, POD, own, claims)
 
 
 def named(name: str, namespace: str = "d", **changes: Any) -> dict[str, Any]:
@@ -255,20 +230,6 @@ def test_a_line_never_moves_while_others_come_and_go(tmp_path: Path) -> None:
     assert hosts.stat().st_size < 1000, "freed places are used again"
 
 
-def test_addresses() -> None:
-    pool = AddressPool(3, shared=False)
-    first, second = pool.acquire("a"), pool.acquire("b")
-    network = first.removesuffix(".0.1")
-    assert (second, pool.acquire("a")) == (f"{network}.0.2", first)
-    pool.release("a")
-    assert pool.acquire("c") == f"{network}.0.3", "an address just given back is not handed out at once"
-    other = AddressPool(3, shared=False)
-    assert other.acquire("a").removesuffix(".0.1") != network, "two clusters have networks of their own"
-    other.close()
-    pool.close()
-    assert AddressPool(shared=True).acquire("a") == "127.0.0.1"
-
-
 def asking(**amounts: str) -> dict[str, Any]:
     item = named("p")
     item["spec"]["containers"] = [
@@ -309,19 +270,6 @@ def test_placement(
 ) -> None:
     found = scheduler.unschedulable(item, running, {"metadata": {"labels": {"os": "linux"}}, "spec": node}, capacity)
     assert found == (f"0/1 nodes are available: {why}" if why else "")
-
-
-@pytest.mark.parametrize(
-    ("results", "verdicts"),
-    [
-        ([True], [True]),
-        ([False, False, False], [None, None, False]),
-        ([False, False, True, False, False], [None, None, True, None, None]),
-    ],
-)
-def test_probe_thresholds(results: list[bool], verdicts: list[bool | None]) -> None:
-    threshold = Threshold.of({})
-    assert [threshold.add(result) for result in results] == verdicts
 
 
 TERMINATED = {"exitCode": 3, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}
@@ -412,32 +360,6 @@ async def test_a_log_says_what_a_full_disk_did_not_take(tmp_path: Path, monkeypa
     assert told == ["No space left on device"]
 
 
-def large_log(path: Path, lines: int) -> None:
-    head = b"2026-01-01T00:00:00.000000001Z stdout F "
-    half = lines // 2
-    for name, numbers in ((f"{path.name}.old", range(half)), (path.name, range(half, lines))):
-        path.with_name(name).write_bytes(b"".join(head + b"%09d" % number + b"." * 90 + b"\n" for number in numbers))
-
-
-async def test_a_large_log_is_read_in_pieces_between_which_others_run(tmp_path: Path) -> None:
-    path = tmp_path / "0.log"
-    large_log(path, 40_000)
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    task = asyncio.create_task(other())
-    pieces = [piece async for piece in read_log(path, LogOptions("c", tail_lines=30_000), 2e9, lambda: True)]
-    task.cancel()
-    lines = b"".join(pieces).splitlines()
-    assert (len(lines), lines[0][:9], lines[-1][:9]) == (30_000, b"000010000", b"000039999")
-    assert 10 < len(pieces) < turns
-
-
 async def test_a_log_is_followed_through_rotation(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     log = LogFile(str(path), 1000)
@@ -449,22 +371,6 @@ async def test_a_log_is_followed_through_rotation(tmp_path: Path) -> None:
             log.write("stdout", f"{len(seen):030d}\n".encode())
     assert seen == ["first", *(f"{number:030d}" for number in range(1, 60))]
     log.close()
-
-
-async def test_log_writing_and_rotation(tmp_path: Path) -> None:
-    path = tmp_path / "0.log"
-    log = LogFile(str(path), 1 << 20)
-    for stream, data in (("stdout", b"one\ntw"), ("stderr", b"bad\n"), ("stdout", b"o\n" + b"x" * 20000 + b"\nlast")):
-        log.write(stream, data)
-    log.close()
-    assert await shown(path) == "one\nbad\ntwo\n" + "x" * 20000 + "\nlast\n"
-    rotated = LogFile(str(tmp_path / "1.log"), 1000)
-    for number in range(40):
-        rotated.write("stdout", f"{number:030d}\n".encode())
-    rotated.close()
-    kept = (await shown(tmp_path / "1.log")).split()
-    assert kept == [f"{number:030d}" for number in range(40)][-len(kept) :]
-    assert 10 < len(kept) < 40
 
 
 def test_without_namespaces_names_and_paths_are_rewritten() -> None:
@@ -482,16 +388,3 @@ def test_without_namespaces_names_and_paths_are_rewritten() -> None:
     assert fresh["HOSTS"] == "127.0.0.1:80,127.0.0.1"
     assert (fresh["OTHER"], fresh["P"]) == ("x.svcs", "/etc/mpi2")
     assert fresh["PYTHONPATH"].endswith("fallback_site")
-
-
-@pytest.mark.parametrize(
-    ("outer", "inner", "expected"),
-    [
-        ({}, {}, (None, None, ())),
-        ({"runAsUser": 5}, {}, (5, 0, ())),
-        ({"runAsUser": 5}, {"runAsUser": 6, "runAsGroup": 7}, (6, 7, ())),
-        ({"runAsUser": 5, "fsGroup": 9, "supplementalGroups": [8]}, {}, (5, 0, (8, 9))),
-    ],
-)
-def test_identity(outer: dict[str, Any], inner: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    assert identity({"spec": {"securityContext": outer}}, {"securityContext": inner}) == expected

@@ -62,16 +62,6 @@ def test_subresources_are_rights_of_their_own(api: Api) -> None:
     assert api.send("PATCH", f"{CRS}/a", {}, content_type="application/merge-patch+json", user=JANE).code == 403
 
 
-def test_resource_names(api: Api) -> None:
-    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"], "verbs": ["get", "list"]}
-    role(api, "one", rule)
-    bind(api, "one", "Role", {"kind": "User", "name": "jane"})
-    maps = "/api/v1/namespaces/default/configmaps"
-    assert api.send("GET", f"{maps}/mine", user=JANE).code == 404
-    assert api.send("GET", f"{maps}/other", user=JANE).code == 403
-    assert api.send("GET", maps, user=JANE).code == 403
-
-
 def account(api: Api, name: str) -> str:
     api.post(ACCOUNTS, {"metadata": {"name": name}})
     answer = api.post(f"{ACCOUNTS}/{name}/token", {"spec": {"expirationSeconds": 600}})
@@ -125,26 +115,3 @@ def test_a_token_ends_with_the_pod_that_it_is_bound_to(api: Api) -> None:
     assert with_token(api, token, PODS).code == 403
     api.delete(f"{PODS}/p", gracePeriodSeconds="0")
     assert with_token(api, token, PODS).code == 401
-
-
-def review(api: Api, user: User, kind: str, spec: Json) -> Json:
-    answer = api.send("POST", f"/apis/authorization.k8s.io/v1/{kind}", {"spec": spec}, user=user)
-    assert answer.code == 201
-    status: Json = answer.body["status"]
-    return status
-
-
-def test_access_reviews(api: Api) -> None:
-    role(api, "reader", {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
-    bind(api, "reader", "Role", {"kind": "User", "name": "jane"})
-    allowed = {"resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "default"}}
-    denied = {"resourceAttributes": {"verb": "create", "resource": "pods", "namespace": "default"}}
-    assert review(api, JANE, "selfsubjectaccessreviews", allowed)["allowed"]
-    assert not review(api, JANE, "selfsubjectaccessreviews", denied)["allowed"]
-    root = User("root", ("system:masters",))
-    assert review(api, root, "subjectaccessreviews", {**allowed, "user": "jane"})["allowed"]
-    assert not review(api, root, "subjectaccessreviews", {**allowed, "user": "joe"})["allowed"]
-
-
-def test_impersonation_is_refused(api: Api) -> None:
-    assert api.send("GET", PODS, headers={"impersonate-user": "joe"}, user=None).code == 400

@@ -57,22 +57,6 @@ def test_ownership_is_by_uid_not_by_name(api: Cluster) -> None:
     assert api.get(PODS).names == []
 
 
-def test_one_of_two_owners_goes(api: Cluster) -> None:
-    first, second = api.owner("a"), api.owner("b")
-    api.post(PODS, pod("p", ownerReferences=[first, second]))
-    api.step()
-    api.delete(f"{CRS}/a")
-    api.step()
-    assert api.get(f"{PODS}/p").body["metadata"]["ownerReferences"] == [second]
-
-
-def test_an_owner_in_another_namespace_does_not_count(api: Cluster) -> None:
-    owner = api.owner("a")
-    api.post("/api/v1/namespaces/kube-system/pods", pod("p", ownerReferences=[owner]))
-    api.step()
-    assert api.get("/api/v1/namespaces/kube-system/pods").names == []
-
-
 def test_foreground_deletion_waits_for_blocking_dependents(api: Cluster) -> None:
     owner = {**api.owner("a"), "blockOwnerDeletion": True}
     api.post(PODS, pod("p", ownerReferences=[owner], finalizers=["ex.com/hold"]))
@@ -84,15 +68,6 @@ def test_foreground_deletion_waits_for_blocking_dependents(api: Cluster) -> None
     api.patch(f"{PODS}/p", {"metadata": {"finalizers": None}})
     api.step()
     assert (api.get(f"{PODS}/p").code, api.get(f"{CRS}/a").code) == (404, 404)
-
-
-def test_foreground_deletion_does_not_wait_for_others(api: Cluster) -> None:
-    owner = api.owner("a")
-    api.post(PODS, pod("p", ownerReferences=[owner], finalizers=["ex.com/hold"]))
-    api.delete(f"{CRS}/a", {"propagationPolicy": "Foreground"})
-    api.step()
-    assert api.get(f"{CRS}/a").code == 404
-    assert "deletionTimestamp" in api.get(f"{PODS}/p").body["metadata"]
 
 
 def test_orphaning(api: Cluster) -> None:

@@ -21,24 +21,6 @@ def fill(api: Api, *names: str) -> None:
         assert api.post(PODS, pod(name, labels={"app": name, "tier": "web" if name < "c" else "db"})).code == 201
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ({"labelSelector": "a=("}, "not a valid label selector"),
-        ({"labelSelector": "a=b,"}, "not a valid label selector"),
-        ({"fieldSelector": "spec.color=red"}, "field label not supported: spec.color"),
-        ({"fieldSelector": "name"}, "can't understand"),
-        ({"limit": "x"}, "limit"),
-        ({"resourceVersion": "x"}, "resourceVersion"),
-        ({"continue": "x"}, "continue key is not valid"),
-    ],
-)
-def test_bad_queries(api: Api, query: dict[str, str], message: str) -> None:
-    answer = api.get(PODS, **query)
-    assert (answer.code, answer.reason) == (400, "BadRequest")
-    assert message in answer.message
-
-
 def test_an_expired_page_offers_an_inconsistent_rest(api: Api) -> None:
     fill(api, "a", "b", "c")
     token = api.get(PODS, limit="1").body["metadata"]["continue"]

@@ -8,7 +8,6 @@ import pytest
 from localcluster.request import APPLY_PATCH, JSON_PATCH
 from tests.server.api import CRS, Api, cr, crd, pod, service
 
-Json = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 SECRETS = "/api/v1/namespaces/default/secrets"
 
@@ -74,26 +73,6 @@ def test_secrets(api: Api) -> None:
     assert api.patch(f"{SECRETS}/a", {"type": "other"}).causes == ["type"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "code"),
-    [
-        ("GET", "/api/v1/namespaces/default/nothing", 404),
-        ("GET", "/apis/none/v1/things", 404),
-        ("GET", "/api/v1/namespaces/default/nodes", 404),
-        ("GET", "/nothing", 404),
-        ("GET", f"{PODS}/a/nothing", 404),
-        ("POST", "/api/v1/pods", 404),
-        ("PUT", PODS, 405),
-        ("POST", f"{PODS}/a", 405),
-        ("GET", "/apis/authorization.k8s.io/v1/subjectaccessreviews", 405),
-        ("DELETE", "/api/v1/namespaces", 405),
-    ],
-)
-def test_paths_and_methods_that_are_not_served(api: Api, method: str, path: str, code: int) -> None:
-    answer = api.send(method, path, {} if method in ("POST", "PUT") else None)
-    assert (answer.code, answer.body["kind"]) == (code, "Status")
-
-
 def test_a_definition_is_served_when_its_create_returns(api: Api) -> None:
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/foos.ex.com"
     status = api.get(path).body["status"]
@@ -120,24 +99,3 @@ def test_server_side_apply(api: Api) -> None:
     assert "status" not in api.patch(f"{CRS}/f", job, APPLY_PATCH, fieldManager="me").body
     status = api.patch(f"{CRS}/f/status", {**job, "spec": {"replicas": 9}}, APPLY_PATCH, fieldManager="me").body
     assert (status["spec"]["replicas"], status["status"]) == (1, {"phase": "Running"})
-
-
-@pytest.mark.parametrize(
-    ("path", "config", "query", "code", "message"),
-    [
-        (f"{CRS}/f", cr("f"), {}, 422, "fieldManager: Required value"),
-        (f"{CRS}/f", {"metadata": {"name": "f"}}, {"fieldManager": "me"}, 400, "needs apiVersion and kind"),
-        (f"{CRS}/f", cr("g"), {"fieldManager": "me"}, 400, "does not match the name on the URL"),
-        (f"{CRS}/f/status", cr("f"), {"fieldManager": "me"}, 404, "not found"),
-        (
-            f"{CRS}/f",
-            cr("f", spec={"odd": 1}),
-            {"fieldManager": "me", "fieldValidation": "Strict"},
-            400,
-            'unknown field "spec.odd"',
-        ),
-    ],
-)
-def test_refused_applies(api: Api, path: str, config: Json, query: dict[str, str], code: int, message: str) -> None:
-    answer = api.patch(path, config, APPLY_PATCH, **query)
-    assert (answer.code, message in answer.message) == (code, True), answer.message

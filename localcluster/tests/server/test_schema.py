@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver.crd import validate_crd
 from localcluster.apiserver.schema import compile_schema
 
 Json = dict[str, Any]
@@ -42,45 +41,6 @@ def crd_object(spec: Any) -> Json:
 LIST_MAP = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 OPEN = {"x-kubernetes-preserve-unknown-fields": True}
 
-#: (schema, the field that is wrong below the schema, part of the message), or None for a structural schema.
-STRUCTURAL: dict[str, tuple[Json, tuple[str, str] | None]] = {
-    "fine": (record(spec=record(a=string())), None),
-    "int or string": (record(a={"x-kubernetes-int-or-string": True, "anyOf": [integer(), string()]}), None),
-    "open": (record(a={"type": "object", **OPEN}, b=OPEN), None),
-    "a field named as a keyword": (record(**{"$ref": string(), "items": string(), "properties": string()}), None),
-    "root type": ({"properties": {}, **OPEN}, (".type", "Required value")),
-    "root array": (array(string()), (".type", "")),
-    "no type": (record(a={"description": "d"}), (".properties.a", "must validate at least one schema")),
-    "bad type": (record(a={"type": "float"}), (".properties.a.type", 'Unsupported value: "float"')),
-    "no items": (record(a={"type": "array"}), (".properties.a.items", "Required value")),
-    "reference": (record(a={"type": "object", "$ref": "#/x"}), (".properties.a", "must not validate the schema")),
-    "both kinds of properties": (record(a={**record(b=string()), "additionalProperties": string()}),
-        (".properties.a", "must not validate the schema")),
-    "closed": (record(a={"type": "object", "additionalProperties": False}), (".properties.a.additionalProperties", "")),
-    "unique items": (record(a=array(string(), uniqueItems=True)), (".properties.a.uniqueItems", "")),
-    "list map without keys": (record(a=array(record(n=string()), **{"x-kubernetes-list-type": "map"})),
-        (".properties.a.x-kubernetes-list-map-keys", "Required value")),
-    "list map key may be missing": (record(a=array(record(name=string()), **LIST_MAP)),
-        (".properties[a].items.properties[name].default", "so it must have a default or be a required property")),
-    "list map key with default": (record(a=array(record(name=string(default="d")), **LIST_MAP)), None),
-    "pattern": (record(a=string(pattern="(")), ("", "must be a valid schema, but isn't")),
-    "rule": (record(a=string(**{"x-kubernetes-validations": [{"rule": "self.low <="}]})),
-        (".properties[a].x-kubernetes-validations[0].rule", "compilation failed")),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", STRUCTURAL)
-def test_structural(name: str) -> None:
-    schema, wrong = STRUCTURAL[name]
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": "jobs", "kind": "Job"}
-    spec = {"group": "ex.com", "scope": "Namespaced", "names": names, "versions": [version]}
-    causes = validate_crd({"metadata": {"name": "jobs.ex.com"}, "spec": spec})
-    place = "spec.versions[0].schema.openAPIV3Schema"
-    assert [(cause.field.removeprefix(place), wrong is not None and wrong[1] in cause.message) for cause in causes] == (
-        [(wrong[0], True)] if wrong else []
-    )
-
 
 PRUNE = {
     "unknown goes": (record(a=string()), {"a": "1", "b": 2}, {"a": "1"}, ["spec.b"]),
@@ -107,13 +67,6 @@ def test_prune(name: str) -> None:
     assert value["spec"] == after
 
 
-def test_root_keeps_type_and_metadata_but_not_unknown_metadata() -> None:
-    value = {**crd_object({}), "other": 1}
-    value["metadata"] = {"name": "x", "labels": {"a": "b"}, "nonsense": 1}
-    assert sorted(compile_schema(of(record())).prune(value)) == ["metadata.nonsense", "other"]
-    assert value["metadata"] == {"name": "x", "labels": {"a": "b"}}
-
-
 DEFAULTS = {
     "missing": (record(a=integer(default=3)), {}, {"a": 3}),
     "given": (record(a=integer(default=3)), {"a": 0}, {"a": 0}),
@@ -136,15 +89,6 @@ def test_default(name: str) -> None:
     value = crd_object(copy.deepcopy(before))
     compile_schema(of(spec)).default(value)
     assert value["spec"] == after
-
-
-def test_defaults_are_not_shared() -> None:
-    compiled = compile_schema(of(record(a={**mapping(string()), "default": {"k": "v"}})))
-    first, second = crd_object({}), crd_object({})
-    compiled.default(first)
-    first["spec"]["a"]["k"] = "changed"
-    compiled.default(second)
-    assert second["spec"]["a"] == {"k": "v"}
 
 
 REPLICAS = record(replicaSpecs=mapping(record(replicas=integer(minimum=0))))

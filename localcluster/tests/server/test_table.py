@@ -95,35 +95,6 @@ def item(spec: dict[str, Any] | None = None, status: dict[str, Any] | None = Non
 
 CORE, AGE = "", "3m26s"
 
-KINDS: dict[str, tuple[str, str, dict[str, Any], list[Any]]] = {
-    "service": (CORE, "Service",
-        item(
-            {"clusterIP": "None", "ports": [{"port": 80, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}],
-                "selector": {"a": "b"}}), ["ClusterIP", "None", "80/TCP,53/UDP", AGE]),
-    "config map": (CORE, "ConfigMap", item(data={"a": "1"}, binaryData={"b": ""}), [2, AGE]),
-    "secret": (CORE, "Secret", item(data={"a": ""}, type="Opaque"), ["Opaque", 1, AGE]),
-    "namespace": (CORE, "Namespace", item(status={"phase": "Active"}), ["Active", AGE]),
-    "node": (CORE, "Node",
-        item({"unschedulable": True},
-            {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"kubeletVersion": "v1"}}),
-        ["Ready,SchedulingDisabled", AGE, "v1"]),
-    "event": (CORE, "Event",
-        {"metadata": META, "firstTimestamp": "2026-11-21T11:50:00Z", "lastTimestamp": "2026-11-21T11:59:50Z", "count": 4,
-         "type": "Normal", "reason": "Started", "involvedObject": {"kind": "Pod", "name": "p"},
-         "source": {"component": "kubelet"}, "message": "ok\n"},
-        ["10s", "Normal", "Started", "pod/p", "ok", "kubelet", 4, "x"]),
-    "role": ("rbac.authorization.k8s.io", "Role", item(), [META["creationTimestamp"]]),
-    "crd": ("apiextensions.k8s.io", "CustomResourceDefinition", item(), [META["creationTimestamp"]]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_built_in_kind(name: str) -> None:
-    group, kind, subject, cells = KINDS[name]
-    table = to_table(group, kind, [subject], now=NOW)
-    assert table["rows"][0]["cells"] == (cells if kind == "Event" else ["x", *cells])
-    assert len(table["columnDefinitions"]) == len(table["rows"][0]["cells"])
-
 
 JOB = {
     "metadata": {**META, "labels": {"a.b/c": "L"}},
@@ -152,8 +123,3 @@ JOB = {
 def test_custom_column(kind: str, path: str, cell: Any) -> None:
     columns = [{"name": "C", "type": kind, "jsonPath": path}]
     assert to_table("kubeflow.org", "PyTorchJob", [JOB], now=NOW, columns=columns)["rows"][0]["cells"] == ["x", cell]
-
-
-def test_custom_resource_without_columns_has_name_and_age() -> None:
-    table = to_table("g", "K", [JOB], now=NOW, custom=True)
-    assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Age"]
