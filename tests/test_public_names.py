@@ -14,9 +14,6 @@ import jobcommon
 import jobcommon.controller
 
 SOURCE = Path(jobcommon.__file__)
-# A Cluster is an Endpoint to callers; an Env and a Timing give tests their clock; the others are parts of what is not for
-# callers either.
-NOT_PUBLIC = {"Cluster", "Env", "Identity", "JobState", "Templates", "Timing"}
 
 
 @pytest.mark.parametrize("name", jobcommon.__all__)
@@ -30,16 +27,6 @@ def test_the_stub_declares_exactly_the_public_names() -> None:
     assert [alias.asname for alias in declared] == [alias.name for alias in declared], "write `import name as name`"
     assert sorted(alias.name for alias in declared) == jobcommon.__all__
     assert set(jobcommon.__all__) <= set(dir(jobcommon))
-
-
-def test_types_in_public_signatures_are_public() -> None:
-    package = griffe.load("jobcommon", search_paths=[SOURCE.parents[1]], resolve_aliases=True, try_relative_path=False)
-    public = {*jobcommon.__all__, *jobcommon.controller.__all__}
-    signatures = [package[name] for name in jobcommon.__all__] + [
-        package["controller"][n] for n in jobcommon.controller.__all__
-    ]
-    named = {part for found in signatures for part in _classes_named(package, found.final_target if found.is_alias else found)}
-    assert named - public - NOT_PUBLIC == set()
 
 
 def _classes_named(package: griffe.Object, found: griffe.Object) -> Iterator[str]:
@@ -88,17 +75,3 @@ def test_imports_do_not_load_unneeded_modules(statement: str, unwanted: tuple[st
     program = f"import sys; {statement}; print([m for m in {unwanted!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=180)
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-@pytest.mark.parametrize(
-    ("statement", "most"),
-    [
-        ("sys.argv[1:] = ['--version']; from jobcommon.cli.start import main; main()", 200),
-        ("import jobcommon.cli.main, jobcommon.cli.jobs.listing, jobcommon.cli.jobs.why", 650),
-    ],
-)
-def test_a_command_imports_so_many_modules_at_most(statement: str, most: int) -> None:
-    """Imports are most of the time that a short command takes. `why` and `list` had 1,675 modules."""
-    program = f"import sys; {statement}; print(len(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=180)
-    assert int(done.stdout.splitlines()[-1]) <= most

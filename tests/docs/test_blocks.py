@@ -19,7 +19,6 @@ from typer.main import get_command
 
 from jobcommon.cli.frameworks import of_manifest
 from jobcommon.cli.main import app
-from jobcommon.testutil.mutants import known_defects
 from tests.architecture.source import ROOT, anchors, documents
 from tests.cli.commands import answered, kubectl_path
 from tests.docs.blocks import Block, blocks, inline_code, simple_commands
@@ -48,12 +47,6 @@ def test_every_block_is_checked(block: Block) -> None:
     key = (block.document.as_posix(), block.language)
     known = block.language in HERE or key in CHECKED_BY
     assert known, f"say after the fence what it is ({', '.join(HERE)}, python, text), and name a test of it in CHECKED_BY"
-
-
-@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "toml"], ids=str)
-def test_entry_points_are_those_that_the_command_reads(block: Block) -> None:
-    ours = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
-    assert tomllib.loads(block.text)["project"]["entry-points"].keys() <= ours.keys()
 
 
 @pytest.mark.parametrize("block", YAML, ids=str)
@@ -112,8 +105,6 @@ def exists(name: str) -> bool:
 # -- Every command of the documents is one that its program understands: no command, option or file of ours that is gone
 
 SHELL = [block for block in BLOCKS if block.language == "sh"]
-# Outputs begin with the command that printed them.
-PRINTED_BY = re.compile(r"^(make|python -m|jobcommon|kubectl) .*", re.MULTILINE)
 INLINE = re.compile(r"(\.venv[\w-]*/bin/)?(jobcommon|localcluster|kubectl train|make|python -m|pip install) ")
 # For the directory of a package that `jobcommon new` made.
 OF_A_PACKAGE = {"make test JOBCOMMON=DIRECTORY", "make generate"}
@@ -132,11 +123,6 @@ def test_blocks_of_commands_are_shell() -> None:
 @pytest.mark.parametrize("block", SHELL, ids=str)
 def test_commands_are_understood(block: Block) -> None:
     assert faults(block.text) == []
-
-
-@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "text"], ids=str)
-def test_commands_above_their_output_are_understood(block: Block) -> None:
-    assert faults("\n".join(found[0] for found in PRINTED_BY.finditer(block.text))) == []
 
 
 @pytest.mark.parametrize("document", documents(), ids=str)
@@ -158,17 +144,6 @@ def in_text(words: list[str]) -> str:
 
 
 # -- Each rule of the controller names what checks it
-
-MUTANTS = known_defects()
-ORACLES = set(re.findall(r'"([a-z]+-[a-z-]+)"', (ROOT / "testutil/sim/oracles.py").read_text(encoding="utf-8")))
-
-
-def test_each_rule_names_its_mutant_oracle_or_test() -> None:
-    rows = re.findall(r"^\| R\d+ \|.*\| (.+) \|$", (ROOT / "docs/rules.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    checks = [re.findall(r"`([^`]+)`", row) for row in rows]
-    assert len(checks) == 20
-    assert all(checks)
-    assert [one for names in checks for one in names if not (one in MUTANTS or one in ORACLES or (ROOT / one).is_file())] == []
 
 
 # -- Documents point at what is there
