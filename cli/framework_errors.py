@@ -33,6 +33,7 @@ _ONE = {
     "env_in_main_only": bool,
     "queue_is_fixed": bool,
     "missing": bool,
+    "queued_by_kueue": bool,
     "subdomain": str,
     "rival": str,
 }
@@ -44,6 +45,7 @@ _MANY = {
     "rules": CelRule,
     "checks": Check,
     "related": RelatedKind,
+    "suspend_at": str,
     "unresolved": FieldError,
 }
 _MODELS = {"spec": JobSpec, "replica_spec": ReplicaSpec}

@@ -419,7 +419,8 @@ class Framework:
 
     `status_fields(job, status, pods, created, now)`: fields of the status that the kind has beside the common ones. Where
     `conditions` are among them, the common ones stand in `jobConditions`. `created`: the types that are about to get pods.
-    `rival`: the lease of another controller of this kind; the operator does not act while it is held.
+    `suspend_at`: the path of `suspend` in the spec. `rival`: the lease of another controller of this kind; the operator does
+    not act while it is held. `queued_by_kueue`: Kueue queues jobs of this kind itself, in every configuration.
     `definition` is the schema of a kind whose spec is not that of `JobSpec` with replica specs.
 
     `queue_is_fixed`: the API server refuses another `schedulingPolicy.queue`. `checks` are those of this kind alone; each job
@@ -471,6 +472,15 @@ class Framework:
     subdomain: str = ""
     status_fields: Callable[[Job, JobStatus, Sequence[PodView], Collection[str], float], Mapping[str, Any]] | None = None
     rival: str = ""
+    suspend_at: tuple[str, ...] = ("runPolicy", "suspend")
+    queued_by_kueue: bool = False
+
+    def with_suspend(self, value: bool) -> Manifest:
+        """The patch that suspends a job, or resumes it."""
+        patch: Manifest | bool = value
+        for name in reversed(("spec", *self.suspend_at)):
+            patch = {name: patch}
+        return patch if isinstance(patch, Mapping) else {}
 
     def specialized(self, raw: "Manifest", related: "Related") -> "tuple[Framework, Manifest]":
         """The framework and the manifest by which the job in `raw` is read, given the objects that it refers to."""

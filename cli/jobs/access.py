@@ -1,7 +1,7 @@
 """Reading and changing objects on any cluster, with errors that name the right or the kubeconfig that is missing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from jobcommon.cli.errors import JOB_FAILED, UserError, first_of
 from jobcommon.client.config import ConfigError
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.forbidden import explained
-from jobcommon.client.request import Request, Transport
+from jobcommon.client.request import Request, Response, Transport
 from jobcommon.client.responses import answered
 from jobcommon.client.transport import HttpTransport
 
@@ -49,6 +49,10 @@ class Api:
     async def send(self, request: Request) -> Object:
         """The object that answers a request."""
         return answered(await self.transport.send(request))
+
+    async def send_all(self, requests: Sequence[Request]) -> list[Response]:
+        """The responses to several requests, sent at the same time, whatever their status."""
+        return await together(*map(self.transport.send, requests))
 
 
 async def pages(get: Callable[[Query], Awaitable[Object | None]]) -> AsyncIterator[Object]:

@@ -21,7 +21,6 @@ from jobcommon.diagnosis import Found
 from jobcommon.diagnosis.resizes import bounds, next_resizes
 from jobcommon.manifests.size import named
 from jobcommon.reconcile.spec_warnings import unaware
-from jobcommon.spec import read_job
 
 Say = Callable[[str], None]
 # Waiting is asking: a watch would be for three changes of one object.
@@ -79,7 +78,7 @@ async def restart_replica(api: Api, job: FoundJob, pod: Object, say: Say) -> Non
     _check_unfinished(job, "restarted in part")
     metadata = pod["metadata"]
     await api.send(delete(object_path("v1", "pods", job.namespace, metadata["name"]), metadata["uid"]))
-    all_of_them = read_job(job.framework, job.body).restarts_together
+    all_of_them = job.read.restarts_together
     then = "when it has ended, all replicas are restarted (restartScope: Job)" if all_of_them else "will be replaced"
     say(f"pod/{metadata['name']} is deleted{';' if all_of_them else ' and'} {then}")
 
@@ -91,12 +90,12 @@ async def scale(api: Api, job: FoundJob, replicas: int, kind: str | None, say: S
     """
     _check_unfinished(job, "scaled")
     kind = _scaled_type(job, kind)
-    read = read_job(job.framework, job.body)
+    read = job.read
     before = read.asked_of(kind)
     changed = {"spec": {job.framework.replica_specs: {_spelling(job, kind): {"replicas": replicas}}}}
     _check_count(job, kind, replicas)
     after = replace(job, body=_merged(job.body, changed))
-    errors = read_job(job.framework, after.body).errors
+    errors = after.read.errors
     if errors and not read.errors:
         raise UserError("\n".join(map(str, errors)))
     say(f"{job.title}: {kind} {before} → {replicas}" + (" (dry run)" if dry_run else ""))
@@ -108,7 +107,7 @@ async def scale(api: Api, job: FoundJob, replicas: int, kind: str | None, say: S
 
 def _forecast(job: FoundJob, kind: str, before: int, now: float) -> Iterator[str]:
     """What follows when the job is changed so, of which so many replicas were asked for."""
-    read, found = read_job(job.framework, job.body), Found(job.framework, job.body)
+    read, found = job.read, Found(*job.specialized)
     yield from bounds(found)
     have, asked = read.count(kind), read.asked_of(kind)
     if not read.restarts_together:
@@ -133,7 +132,7 @@ def _forecast(job: FoundJob, kind: str, before: int, now: float) -> Iterator[str
 
 def _scaled_type(job: FoundJob, wanted: str | None) -> str:
     """The replica type to scale: the one named, else the only one whose number is free, else Worker."""
-    read = read_job(job.framework, job.body)
+    read = job.read
     there = {kind.name: kind for kind in job.framework.replica_types if kind.name in read.replica_specs}
     if wanted is not None:
         name = next((name for name in there if name.lower() == wanted.lower()), None)
@@ -234,11 +233,11 @@ async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def _set_suspended(api: Api, job: FoundJob, *, value: bool) -> None:
-    await api.send(merge(job.path, {"spec": {"runPolicy": {"suspend": value}}}))
+    await api.send(merge(job.path, job.framework.with_suspend(value)))
 
 
 def _is_suspended(job: FoundJob) -> bool:
-    return read_job(job.framework, job.body).suspended
+    return job.read.suspended
 
 
 def _check_unfinished(job: FoundJob, what: str) -> None:

@@ -28,7 +28,6 @@ from jobcommon.client.request import Request, Response
 from jobcommon.diagnosis import Found
 from jobcommon.diagnosis.found import Member
 from jobcommon.diagnosis.reading import read_kept
-from jobcommon.spec import read_job
 
 _HUES = "cyan", "green", "magenta", "yellow"
 COLOURS = *_HUES, "blue", *(f"bright_{hue}" for hue in _HUES), "red"
@@ -99,7 +98,7 @@ def replica_of(job: FoundJob, pod: str) -> str:
 
 def _replicas(job: FoundJob) -> dict[str, str]:
     """The names of replicas by those of their pods, in the order of ranks."""
-    read = read_job(job.framework, job.body)
+    read = job.read
     return {read.pod_name(replica): str(replica) for replica in read.replicas}
 
 

@@ -1,9 +1,11 @@
 """Finding jobs by what a user calls them: ``digits``, ``pytorchjob/digits``, or all of a namespace."""
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
 
 from jobcommon.api.status import JobStatus, read_status
 from jobcommon.api.timestamp import format_time
@@ -15,8 +17,10 @@ from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.diagnosis.found import event_view
-from jobcommon.framework import Framework
+from jobcommon.diagnosis.reading import read_related
+from jobcommon.framework import Framework, Job, Related
 from jobcommon.sdk.following import Target
+from jobcommon.spec import read_job
 
 TRAINER = "trainer.kubeflow.org/v1alpha1"
 # A name is suggested only if it is that similar.
@@ -29,6 +33,18 @@ class FoundJob:
 
     framework: Framework
     body: Object
+    related: Related = field(default_factory=dict)
+
+    @cached_property
+    def specialized(self) -> tuple[Framework, Mapping[str, Any]]:
+        """The framework and the manifest by which it is read (see `Framework`)."""
+        related = self.related or self.framework.related_to(self.framework.shipped())
+        return self.framework.specialized(self.body, related)
+
+    @cached_property
+    def read(self) -> Job:
+        """The job as the operator reads it."""
+        return read_job(*self.specialized)
 
     @property
     def namespace(self) -> str:
@@ -175,7 +191,8 @@ def _referenced(reference: str) -> tuple[list[Framework], str]:
 
 async def _job(api: Api, framework: Framework, name: str) -> FoundJob | None:
     try:
-        return FoundJob(framework, await api.get(Target(framework, api.namespace, name).path))
+        body = await api.get(Target(framework, api.namespace, name).path)
+        return FoundJob(framework, body, await read_related(framework, body, api.send_all))
     except StatusError as error:
         if error.code == 404:
             return None

@@ -5,7 +5,9 @@ The caller sends the requests, at the same time or one after the other; so this 
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
@@ -29,7 +31,7 @@ from jobcommon.diagnosis.found import Found
 from jobcommon.diagnosis.operator import LEASE, may_be_behind
 from jobcommon.diagnosis.queues import is_queued
 from jobcommon.diagnosis.scheduling import claims_of
-from jobcommon.framework import Framework
+from jobcommon.framework import Framework, Related
 from jobcommon.reconcile.failed_logs import config_map_name
 from jobcommon.reconcile.slots import last_is_earlier
 from jobcommon.spec import read_job
@@ -60,6 +62,7 @@ _ABSENT = (404, 405)
 
 async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -> Found:
     """All that can be read of a job's situation; what is refused is named in `Found.unread`. Raises what `send` raises."""
+    framework, job = framework.specialized(job, await read_related(framework, job, send))
     namespace, name, uid = (str(job["metadata"].get(field) or "") for field in ("namespace", "name", "uid"))
     unread: dict[str, str] = {}
     named = (await _read(send, {"pods": [pods_request(namespace, name)]}, unread))["pods"][0]
@@ -109,6 +112,19 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
         **last,
     )
     return replace(made, **await _operator(send, framework)) if not status.conditions or may_be_behind(made) else made
+
+
+async def read_related(framework: Framework, job: Mapping[str, Any], send: Send) -> Related:
+    """The objects that the job is read with, as far as they are there and may be read. Raises what `send` raises."""
+    kinds = {kind.plural: kind.api_version for kind in framework.related}
+    kinds |= {kind.plural: kind.api_version for kind in framework.companion_kinds}
+    wanted = [key for key in framework.references(job) if key.name]
+    paths = [
+        f"{collection_path(kinds[key.plural], key.plural, key.namespace or None)}/{quote(key.name, safe='')}" for key in wanted
+    ]
+    answers = await send([Request("GET", path) for path in paths]) if paths else ()
+    found = zip(wanted, answers, strict=True)
+    return {key: answered(answer) for key, answer in found if answer.status < HTTPStatus.BAD_REQUEST}
 
 
 def _missing(framework: Framework, job: Mapping[str, Any], pods: Iterable[Object]) -> list[str]:

@@ -155,7 +155,7 @@ def _changed(workload: _Json, metadata: _Json) -> Request:
 def _with_suspend(framework: Framework, body: _Json, suspend: bool) -> Request:
     metadata = body["metadata"]
     path = objects.object_path(framework.api_version, framework.plural, metadata["namespace"], metadata["name"])
-    return objects.merge(path, {"metadata": _version_of(body), "spec": {"runPolicy": {"suspend": suspend}}})
+    return objects.merge(path, {"metadata": _version_of(body), **framework.with_suspend(suspend)})
 
 
 def _version_of(body: _Json) -> _Json:

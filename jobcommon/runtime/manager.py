@@ -26,7 +26,7 @@ from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Endpo
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.result import Work
 from jobcommon.controller.telemetry import Telemetry
-from jobcommon.framework import Framework, ProgressServer
+from jobcommon.framework import Framework, Options, ProgressServer
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, SystemClock, cancelled
 from jobcommon.runtime.discovery import find_gang_scheduler, refuse_to_queue_twice
@@ -197,9 +197,11 @@ class Manager:
         self.reports = writer
         for work, name in ((tokens.run(), "keys"), (writer.run(), "reports")):
             stack.push_async_callback(cancelled, asyncio.create_task(work, name=name))
+        # What a job wants may depend on whether reports are taken.
+        taking = replace(settings.options, progress=ProgressServer("", ""))
         host, directory = settings.report_host, Path(settings.progress_tls)
         server = serve_reports(
-            self._frameworks, tokens.pod_of, tokens.refresh, writer.take, self.log,
+            [replace(one, options=taking) for one in self._frameworks], tokens.pod_of, tokens.refresh, writer.take, self.log,
             host=host, port=port, directory=directory, refused=self._report_refused,
         )  # fmt: skip
         await stack.enter_async_context(self._report_server)
@@ -272,16 +274,17 @@ class Manager:
         Raises ValueError if the operators own the Workloads of a kind that Kueue queues itself.
         """
         options = replace(self.settings.options, progress=self.progress_server)
+        queued = [framework for framework in self._frameworks if not framework.queued_by_kueue]
         if options.kueue:
-            await refuse_to_queue_twice(self._transport, self.env.clock, self.log, self._frameworks)
+            await refuse_to_queue_twice(self._transport, self.env.clock, self.log, queued)
         if self.settings.kueue:
             for of in self._watched:
-                await hand_over(self._transport, self.env.clock, self.log, self._frameworks, of, own=options.kueue)
+                await hand_over(self._transport, self.env.clock, self.log, queued, of, own=options.kueue)
         if asked := [s for s in candidates(self.settings.gang_scheduler_name) if not (s.native and options.kueue)]:
             gang = await find_gang_scheduler(self._transport, self.env.clock, self.log, asked)
             options = replace(options, gang=gang or options.gang)
         drivers = {
-            framework.name: [self._driver(replace(framework, options=options), of) for of in self._watched]
+            framework.name: [self._driver(_with_options(framework, options), of) for of in self._watched]
             for framework in self._frameworks
         }
         self.metrics.watch({name: _readings(found) for name, found in drivers.items()})
@@ -332,6 +335,10 @@ class Manager:
             settings.retry_period,
         )
         return LeaderElector(transport, lease, self.env.clock, self.env.random, self.log)
+
+
+def _with_options(framework: Framework, options: Options) -> Framework:
+    return replace(framework, options=replace(options, kueue=options.kueue and not framework.queued_by_kueue))
 
 
 async def _all(steps: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -73,11 +73,11 @@ class AsyncJobClient:
 
     async def suspend(self, job: JobOrName) -> Object:
         """See `JobClient.suspend`."""
-        return await self._job(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": True}}}))
+        return await self._job(merge(self._target(job).path, self._target(job).framework.with_suspend(True)))
 
     async def resume(self, job: JobOrName) -> Object:
         """See `JobClient.resume`."""
-        return await self._job(merge(self._target(job).path, {"spec": {"runPolicy": {"suspend": False}}}))
+        return await self._job(merge(self._target(job).path, self._target(job).framework.with_suspend(False)))
 
     async def delete(self, job: JobOrName) -> None:
         """See `JobClient.delete`."""

@@ -100,6 +100,8 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"companion_kinds": (CompanionKind("v1", "secret", "secrets"),)}, "companion_kinds[secret].kind: 'secret' cannot be used"),
     ({"related": ("pods",)}, "related: ('pods',) cannot be used; give a tuple of RelatedKind"),
     ({"unresolved": ("a",)}, "unresolved: ('a',) cannot be used; give a tuple of FieldError"),
+    ({"suspend_at": "suspend"}, "suspend_at: 'suspend' cannot be used; give a tuple of str"),
+    ({"queued_by_kueue": 0}, "queued_by_kueue: 0 cannot be used; give a value of type bool"),
     ({"missing": "no"}, "missing: 'no' cannot be used; give a value of type bool"),
     ({"subdomain": None}, "subdomain: None cannot be used; give a value of type str"),
     ({"rival": None}, "rival: None cannot be used; give a value of type str"),
