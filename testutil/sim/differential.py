@@ -1,19 +1,13 @@
-"""A run held against the fault-free one of the same scenario: oracles O1, O2, O4-O7 of reliability.md 4.4.
-
-With faults that are `neutral` (crashes, errors, delays) the end must be the same; with others (a user, a lost node) every job
-must at least have come to an end, or wait for a reason.
-"""
+"""A run held against the fault-free one of the same scenario, whose end must be the same: oracles O1, O2, O4-O7."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
 
 from jobcommon.api import labels
 from jobcommon.client.transport import Timeouts
-from jobcommon.framework import FINALIZER, Framework
+from jobcommon.framework import FINALIZER
 from jobcommon.testutil.sim.canonical import difference, objects_in
 from jobcommon.testutil.sim.faults import KINDS, Fault
-from jobcommon.testutil.sim.oracles import OVER
 from jobcommon.testutil.sim.scenario import Scenario
 from jobcommon.testutil.sim.simulation import Run, is_slow
 from localcluster.model import ADDED, DELETED, MODIFIED
@@ -28,33 +22,28 @@ _REFUSING = ("forbidden", "admission-refused")
 _REPLACED = (
     "pods/*/earlier-runs: *", "pods/*.restartCount: *", "pods/*.imagePullPolicy: *", "pods/*.image: *", "*.replacedPods: *",
 )  # fmt: skip
-_RESTING = (*OVER, "Suspended")
 
 
 def compare(reference: Run, run: Run, scenario: Scenario) -> list[str]:
     """The differences from the reference run; empty if there are none."""
-    neutral = all(KINDS[fault.kind].neutral for fault in run.faults)
     found = [*_violations(run), *(f"error: {error}" for error in run.errors), *(f"leaked: {what}" for what in run.leaked)]
     found += _left_behind(run.end)
     if run.writes_at_rest:
         found.append(f"at-rest: {run.writes_at_rest} writes")
     found += _liveness(reference, run)
-    if neutral:
-        replaced = _keeps_pods(scenario) and any(fault.kind in _REFUSING for fault in run.faults)
-        loose = (*_never_made(scenario), *(_REPLACED if replaced else ()))
-        found += [f"end-state: {x}" for x in difference(reference.end, run.end) if not any(fnmatchcase(x, p) for p in loose)]
-        surplus = any(KINDS[fault.kind].surplus or _lands_late(fault) for fault in run.faults)
-        found += _runs(reference.runs, run.runs, tuple(_ended_by_a_deadline(scenario)), surplus=surplus)
-        if not surplus:
-            # Between the live read of a job and the create that follows, the job may be deleted (no create has a
-            # precondition): where requests take long, one object of a deleted job may be made, which is then collected. For
-            # a new job it is not reconciled again; a process that has just started treats it as new.
-            as_if_new = any(fault.kind in _AS_IF_NEW for fault in run.faults)
-            spare = SPARE_UPDATES * (len(run.faults) + 1)
-            slow, twice = is_slow(run.seed), 2 * replaced
-            found += _updates(reference.summary, run.summary, spare, slow=slow, as_if_new=as_if_new, replaced=twice)
-    else:
-        found += _unfinished(run.end, scenario.frameworks)
+    replaced = _keeps_pods(scenario) and any(fault.kind in _REFUSING for fault in run.faults)
+    loose = (*_never_made(scenario), *(_REPLACED if replaced else ()))
+    found += [f"end-state: {x}" for x in difference(reference.end, run.end) if not any(fnmatchcase(x, p) for p in loose)]
+    surplus = any(KINDS[fault.kind].surplus or _lands_late(fault) for fault in run.faults)
+    found += _runs(reference.runs, run.runs, tuple(_ended_by_a_deadline(scenario)), surplus=surplus)
+    if not surplus:
+        # Between the live read of a job and the create that follows, the job may be deleted (no create has a precondition):
+        # where requests take long, one object of a deleted job may be made, which is then collected. For a new job it is not
+        # reconciled again; a process that has just started treats it as new.
+        as_if_new = any(fault.kind in _AS_IF_NEW for fault in run.faults)
+        spare = SPARE_UPDATES * (len(run.faults) + 1)
+        slow, twice = is_slow(run.seed), 2 * replaced
+        found += _updates(reference.summary, run.summary, spare, slow=slow, as_if_new=as_if_new, replaced=twice)
     return found
 
 
@@ -143,18 +132,3 @@ def _left_behind(end: bytes) -> Iterator[str]:
             continue
         if "deletionTimestamp" in metadata and FINALIZER in (metadata.get("finalizers") or ()):
             yield f"left-behind: pods/{metadata['name']} carries our finalizer"
-
-
-def _unfinished(end: bytes, frameworks: tuple[Framework, ...]) -> Iterator[str]:
-    for job in objects_in(end, frozenset(f"{f.plural}.{f.group}" for f in frameworks)):
-        current = _current(job)
-        # What it runs for may have been taken away with the fault, such as a word of the user's before the store went back.
-        active = any(kind.get("active") for kind in ((job.get("status") or {}).get("replicaStatuses") or {}).values())
-        elsewhere = "managedBy" in job["spec"]
-        if current not in _RESTING and not (current == "Running" and active) and not elsewhere:
-            yield f"stuck: {job['table']}/{job['metadata']['name']} is at rest and {current}"
-
-
-def _current(job: Mapping[str, Any]) -> str:
-    conditions: list[Any] = (job.get("status") or {}).get("conditions") or []
-    return str(conditions[-1]["type"]) if conditions else "nothing"

@@ -1,4 +1,4 @@
-"""The faults that last, or that affect processes, watches and what users do: their beginning and end."""
+"""The faults that last, or that affect processes and watches: their beginning and end."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -6,16 +6,13 @@ from typing import Protocol
 
 import msgspec
 
-from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.faulty_network import BROKEN, FaultyNetwork
 from jobcommon.testutil.sim.loop import SimLoop
 from jobcommon.testutil.sim.network import Links, SimStream
 from jobcommon.testutil.sim.processes import Deployment, Process
-from jobcommon.testutil.sim.scenario import Scenario
 from localcluster import ApiServer
 from localcluster.client import ADMIN, MERGE_PATCH, Request
-from localcluster.model import Item
 
 #: The seconds until a silent watch is closed (`jobcommon.cache.informer.WATCH_SILENCE`), and until a lease is taken over.
 SILENCE_SECONDS = 155.0
@@ -27,7 +24,6 @@ _NETWORK_FAULTS = frozenset({
 #: Watches are closed, so that the fault meets one that is opened again, or a list.
 _REOPENED = frozenset({"missed-deletes", "gone-storm"})
 _RELISTED = frozenset({"old-list"})
-_MASKED = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "finalizers")
 
 
 class Faulted(Protocol):
@@ -38,12 +34,10 @@ class Faulted(Protocol):
     links: Links
     network: FaultyNetwork
     deployment: Deployment
-    scenario: Scenario
 
     @property
     def alive(self) -> list[Process]: ...
     def start(self, deployment: Deployment | None = None) -> Process: ...
-    def wake(self) -> None: ...
 
 
 class FaultScheduler:
@@ -61,9 +55,6 @@ class FaultScheduler:
             "lease-lost": self._take_lease,
             "two-operators": self._second,
             "upgrade": self._upgrade,
-            "pod-deleted": self._delete_pod,
-            "job-deleted": self._delete_job,
-            "job-recreated": self._recreate_job,
         }
         for fault in faults:
             if fault.at is not None:
@@ -103,7 +94,7 @@ class FaultScheduler:
         elif fault.kind in self._begin:
             sim.network.fired[fault.kind] += self._begin[fault.kind](fault, victim)
         else:
-            raise ValueError(f"{fault.kind} is a fault of one request: give its write or read")
+            raise ValueError(f"{fault.kind} is a fault of one request: give its write")
         if fault.seconds > 0:
             self._open += 1
             self._at(now + fault.seconds, self._over, fault, victim)
@@ -187,38 +178,3 @@ class FaultScheduler:
         self.recovers_by(self._sim.loop.time() + TAKE_OVER_SECONDS)
         self.restart_after(0.0)
         return True
-
-    # -- what users do: the fault's value is a number that counts through what there is ----------------------------------
-
-    def _delete_pod(self, fault: Fault, _victim: Process | None) -> bool:
-        pods = self._sim.server.storage.table("pods").sorted(user.NAMESPACE)
-        return bool(pods) and self._ask("DELETE", user.path_of("pods", _chosen(pods, fault).name))
-
-    def _delete_job(self, fault: Fault, _victim: Process | None) -> bool:
-        jobs = self._jobs()
-        return bool(jobs) and self._ask("DELETE", user.path_of(self._sim.scenario.frameworks[0], _chosen(jobs, fault).name))
-
-    def _recreate_job(self, fault: Fault, victim: Process | None) -> bool:
-        framework, jobs = self._sim.scenario.frameworks[0], self._jobs()
-        if not jobs or not self._delete_job(fault, victim):
-            return False
-        job = _chosen(jobs, fault).obj
-        metadata = {key: value for key, value in job["metadata"].items() if key not in _MASKED}
-        body = {"apiVersion": framework.api_version, "kind": framework.kind, "metadata": metadata, "spec": job["spec"]}
-        return self._ask("POST", user.path_of(framework), body)
-
-    def _jobs(self) -> list[Item]:
-        framework = self._sim.scenario.frameworks[0]
-        return self._sim.server.storage.table(f"{framework.plural}.{framework.group}").sorted(user.NAMESPACE)
-
-    def _ask(self, method: str, path: str, body: user.Obj | None = None) -> bool:
-        try:
-            user.ask(self._sim.server, method, path, body)
-        except user.RefusedError:
-            return False
-        self._sim.wake()
-        return True
-
-
-def _chosen(found: Sequence[Item], fault: Fault) -> Item:
-    return found[int(fault.value or 0) % len(found)]

@@ -1,8 +1,8 @@
 """The faults of a run as values, the table of their kinds, and random sets of them: the swarm.
 
 A run is a scenario, a seed and a tuple of faults; together they replay it. A fault says when it is injected: at the `write`-th
-write of the operators (events and leases not counted), at the `read`-th thing they read (a list, an object, a watch that
-opens, an event of a watch), or `at` virtual seconds. `seconds` is how long it lasts, `value` a parameter of its kind.
+write of the operators (events and leases not counted), or `at` virtual seconds. `seconds` is how long it lasts, `value` a
+parameter of its kind. With any of them the cluster must come to the same end as without.
 """
 
 import json
@@ -11,16 +11,15 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any
 
-_TRIGGERS = ("write", "read", "at")
+_TRIGGERS = ("write", "at")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault. Exactly one of `write`, `read` and `at` is set. Raises ValueError for an unknown kind."""
+    """One fault. Either `write` or `at` is set. Raises ValueError for an unknown kind."""
 
     kind: str
     write: int | None = None
-    read: int | None = None
     at: float | None = None
     seconds: float = 0.0
     value: str = ""
@@ -28,15 +27,13 @@ class Fault:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"unknown kind of fault {self.kind!r}; there are {', '.join(KINDS)}")
-        if [getattr(self, trigger) for trigger in _TRIGGERS].count(None) != 2:
-            raise ValueError(f"{self.kind}: give one of write, read and at")
+        if (self.write is None) == (self.at is None):
+            raise ValueError(f"{self.kind}: give either write or at")
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`neutral`: the cluster must come to the same end as without the fault.
-
-    `surplus`: containers may run, and objects be written, more often than without it: two operators that both act meet in
+    """`surplus`: containers may run, and objects be written, more often than without it: two operators that both act meet in
     creates, for which the API has no precondition, so that one surplus start cannot be excluded by any client.
     `seconds` and `values` are what the swarm draws from.
     """
@@ -44,11 +41,9 @@ class Kind:
     what: str
     seconds: tuple[float, float] = (0.0, 0.0)
     values: tuple[str, ...] = ("",)
-    neutral: bool = True
     surplus: bool = False
 
 
-_NUMBERS = tuple(map(str, range(20)))
 # fmt: off
 KINDS: Mapping[str, Kind] = {
     "crash-before": Kind("the operator dies before the write is sent"),
@@ -77,9 +72,6 @@ KINDS: Mapping[str, Kind] = {
     "lease-lost": Kind("another identity has the lease, and does not renew it"),
     "two-operators": Kind("a second operator without leader election runs for `seconds`", (5, 60), surplus=True),
     "upgrade": Kind("the operator ends gracefully and a new version starts"),
-    "pod-deleted": Kind("a user deletes a pod", values=_NUMBERS, neutral=False, surplus=True),
-    "job-deleted": Kind("a job is deleted", values=_NUMBERS, neutral=False),
-    "job-recreated": Kind("a job is deleted and created again", values=_NUMBERS, neutral=False),
 }
 # fmt: on
 
@@ -102,19 +94,14 @@ def from_json(text: str) -> tuple[Fault, ...]:
 
 _LATEST = 40.0
 _LATEST_WRITE = 30
-_LATEST_READ = 60
-#: Faults of a single request: injected at a write, some also at a read.
+#: Faults of a single request.
 _AT_WRITE = ("crash-before", "crash-after", "reply-lost", "conflict", "throttled", "server-error", "timeout-after")
-_AT_READ = ("crash-before", "reply-lost", "server-error", "throttled")
-#: What users do has no place among the operators' writes.
-_AT_A_TIME = frozenset({"pod-deleted", "job-deleted", "job-recreated"})
 
 
 def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
     """The faults of one seed, drawn from `random`: in three of four a few, in the fourth many."""
     count = random.randint(5, 12) if seed % 4 == 3 else random.randint(1, 4)
-    # Those that change the end leave little to be compared, so they get a seed of their own now and then.
-    allowed = [kind for kind, facts in KINDS.items() if random.random() < 0.5 and (facts.neutral or seed % 3 == 0)]
+    allowed = [kind for kind in KINDS if random.random() < 0.5]
     return tuple(draw(random.choice(allowed), random) for _ in range(count)) if allowed else ()
 
 
@@ -124,8 +111,6 @@ def draw(kind: str, random: Random) -> Fault:
     if kind == "slow-writes":
         # Most pods are created at the start.
         return Fault(kind, at=0.0, seconds=seconds, value=value)
-    if kind in _AT_READ and random.random() < 0.3:
-        return Fault(kind, read=random.randrange(_LATEST_READ), value=value)
-    if kind in _AT_WRITE or (kind not in _AT_A_TIME and random.random() < 0.4):
+    if kind in _AT_WRITE or random.random() < 0.4:
         return Fault(kind, write=random.randrange(_LATEST_WRITE), seconds=seconds, value=value)
     return Fault(kind, at=round(random.uniform(0.1, _LATEST), 2), seconds=seconds, value=value)

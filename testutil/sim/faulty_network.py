@@ -14,7 +14,6 @@ from localcluster.client import ApiError
 
 BOOKMARK = b'{"type":"BOOKMARK"'
 _DISCARDED_AS_EVENT = ("events", "leases")
-_ABOUT_THE_SERVER = ("/openapi/", "/version")
 BROKEN = (
     b'{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":500,"reason":"InternalError","message":"simulated"}}'
 )
@@ -33,13 +32,12 @@ class FaultTarget(Protocol):
 
 
 class FaultyNetwork:
-    """Carries out `faults`. Requests of operators are counted: `writes` without events and leases, and `reads`."""
+    """Carries out `faults`. The writes of operators are counted, without events and leases."""
 
     def __init__(self, host: FaultTarget, faults: Sequence[Fault]) -> None:
         self.host = host
         self.fired: Counter[str] = Counter()
         self.trace: list[Write] = []
-        self.reads = 0
         self.active: dict[str, Fault] = {}
         """The lasting faults that are active, by kind."""
         self.until: dict[str, float] = {}
@@ -47,12 +45,9 @@ class FaultyNetwork:
         """Those of them without an effect so far."""
         self.links: Links
         self._by_write: dict[int, list[Fault]] = {}
-        self._by_read: dict[int, list[Fault]] = {}
         for fault in faults:
             if fault.write is not None:
                 self._by_write.setdefault(fault.write, []).append(fault)
-            elif fault.read is not None:
-                self._by_read.setdefault(fault.read, []).append(fault)
 
     # -- requests -------------------------------------------------------------------------------------------------------
 
@@ -61,11 +56,8 @@ class FaultyNetwork:
         delivery = Delivery(self._rewritten(request))
         wanted = access(request)
         resource = wanted.resource if wanted is not None else ""
-        if resource not in _DISCARDED_AS_EVENT and not request.path.startswith(_ABOUT_THE_SERVER):
-            if request.method == "GET":
-                self._count_read(sender, delivery)
-            else:
-                self._count_write(sender, delivery)
+        if resource not in _DISCARDED_AS_EVENT and request.method != "GET":
+            self._count_write(sender, delivery)
         if wanted is not None and (wanted.resource, wanted.verb) == ("pods", "create") and self._on("slow-writes"):
             delivery.admission = float(self.active["slow-writes"].value or 6.0)
         if self._on("partition"):
@@ -81,11 +73,6 @@ class FaultyNetwork:
         self.trace.append(write)
         delivery.write = write
         for fault in self._by_write.pop(index, ()):
-            self._apply(fault, sender, delivery)
-
-    def _count_read(self, sender: str, delivery: Delivery) -> None:
-        index, self.reads = self.reads, self.reads + 1
-        for fault in self._by_read.pop(index, ()):
             self._apply(fault, sender, delivery)
 
     def _apply(self, fault: Fault, sender: str, delivery: Delivery) -> None:
@@ -145,9 +132,6 @@ class FaultyNetwork:
 
     def line(self, stream: SimStream, line: bytes) -> list[tuple[float, bytes]]:
         """See `NetworkFaults.line`."""
-        bookmark = line.startswith(BOOKMARK)
-        if not bookmark and not self._read_line(stream):
-            return []
         delay = 0.0
         if self._on("partition"):
             delay = max(self.until["partition"] - self.links.loop.time(), 0.0)
@@ -155,24 +139,9 @@ class FaultyNetwork:
             if stream.extra < 0:
                 stream.extra = self.links.random.uniform(0.0, float(lag.value or 10.0))
             delay = max(delay, stream.extra)
-            if not bookmark:
+            if not line.startswith(BOOKMARK):
                 self._on("watch-lag")
         return [(delay, line)]
-
-    def _read_line(self, stream: SimStream) -> bool:
-        """Count an event as read; whether it is delivered."""
-        index, self.reads = self.reads, self.reads + 1
-        for fault in self._by_read.pop(index, ()):
-            if fault.kind in _ANSWERS or fault.kind == "reply-lost":
-                stream.break_off()
-            elif fault.kind.startswith("crash"):
-                self.host.crash(stream.owner)
-            else:
-                self.host.inject(fault, stream.owner)
-                continue
-            self.fired[fault.kind] += 1
-            return False
-        return True
 
 
 def _query(request: Request, name: str) -> str:
