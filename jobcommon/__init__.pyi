@@ -90,6 +90,12 @@ from .framework import ReplicaType as ReplicaType
 from .framework import Tallies as Tallies
 from .framework import Tally as Tally
 from .framework import succeed_with as succeed_with
+from .manifests.mpi_over_ssh import SSH_ARGS as SSH_ARGS
+from .manifests.mpi_over_ssh import mount as mount
+from .manifests.mpi_over_ssh import new_ssh_keys as new_ssh_keys
+from .manifests.mpi_over_ssh import open_mpi_hosts as open_mpi_hosts
+from .manifests.mpi_over_ssh import open_mpi_variables as open_mpi_variables
+from .manifests.mpi_over_ssh import ssh_volume as ssh_volume
 from .reconcile import Action as Action
 from .reconcile import Create as Create
 from .reconcile import Delete as Delete

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jobcommon import Companion, CompanionKind, Job, PodView, template_for
+from jobcommon import Companion, CompanionKind, Job, PodView, new_ssh_keys, template_for
 from jobcommon.operators.mpi.hosts import files
 from jobcommon.operators.mpi.job import LAUNCHER, mpi_options, transport, workers
 from jobcommon.operators.mpi.pods import config_name, own_service_account, service_account, ssh_secret
 from jobcommon.operators.mpi.spec import LauncherTransport
-from jobcommon.operators.mpi.ssh_key import new_key_pair
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 # None of them is watched: permission to list Secrets allows reading all of them, and few change after the job's start.
@@ -37,7 +36,7 @@ def _config(job: Job, pods: Sequence[PodView]) -> Companion:
 def _keys(job: Job) -> Companion:
     """The keys are made when the Secret is created and never replaced: pods that run have the old ones mounted."""
     manifest = {"metadata": {"labels": {"app": job.name}}, "type": "kubernetes.io/ssh-auth"}
-    return Companion("v1", "Secret", "secrets", ssh_secret(job), manifest, owned_fields=(), generate=new_key_pair)
+    return Companion("v1", "Secret", "secrets", ssh_secret(job), manifest, owned_fields=(), generate=new_ssh_keys)
 
 
 def _rights(job: Job, pods: Sequence[PodView]) -> list[Companion]:

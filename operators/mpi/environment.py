@@ -5,7 +5,7 @@ Tried over ssh and over kubectl exec with Open MPI 4.1.4 and 5.0.11, MPICH 5.0.2
 
 from collections.abc import Sequence
 
-from jobcommon import EnvVar, Job, Replica
+from jobcommon import SSH_ARGS, EnvVar, Job, Replica, open_mpi_variables
 from jobcommon.operators.mpi.job import (
     CONFIG_PATH,
     HOSTFILE,
@@ -22,8 +22,6 @@ from jobcommon.operators.mpi.spec import Implementation, LauncherTransport
 
 HOSTFILE_PATH = f"{CONFIG_PATH}/{HOSTFILE}"
 KUBEXEC_PATH = f"{CONFIG_PATH}/{KUBEXEC}"
-# The sshd of a worker may not listen yet, and its name may not be known yet.
-SSH_ARGS = "-o ConnectionAttempts=10"
 
 
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
@@ -39,20 +37,10 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
 
 
 def _ssh_env(job: Job) -> list[EnvVar]:
-    """Each name of Open MPI's twice: version 5 reads PRRTE's only, and without them runs every rank in the launcher."""
     count = str(slots(job))
     match implementation(job):
         case Implementation.OPEN_MPI:
-            return [
-                EnvVar("OMPI_MCA_orte_keep_fqdn_hostnames", "true"),
-                EnvVar("OMPI_MCA_orte_default_hostfile", HOSTFILE_PATH),
-                EnvVar("OMPI_MCA_plm_rsh_args", SSH_ARGS, default=True),
-                EnvVar("OMPI_MCA_orte_set_default_slots", count),
-                EnvVar("PRTE_MCA_prte_keep_fqdn_hostnames", "true"),
-                EnvVar("PRTE_MCA_prte_default_hostfile", HOSTFILE_PATH),
-                EnvVar("PRTE_MCA_plm_ssh_args", SSH_ARGS, default=True),
-                EnvVar("PRTE_MCA_prte_set_default_slots", count),
-            ]
+            return open_mpi_variables(HOSTFILE_PATH, slots(job))
         case Implementation.INTEL:
             return [
                 EnvVar("I_MPI_HYDRA_HOST_FILE", HOSTFILE_PATH),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from jobcommon import Job, PodView, Replica
+from jobcommon import Job, PodView, Replica, open_mpi_hosts
 from jobcommon.operators.mpi.job import THE_LAUNCHER, host, implementation, launcher_works, mpi_spec, slots, transport, workers
 from jobcommon.operators.mpi.spec import Implementation, LauncherTransport
 
@@ -11,8 +11,10 @@ KUBECTL = "/opt/kube/kubectl"
 
 def hostfile(job: Job) -> str:
     """A line for each wanted host, whether it runs or not: mpirun starts with the whole set."""
-    separator = " slots=" if implementation(job) == Implementation.OPEN_MPI else ":"
-    return _lines(f"{host(job, replica)}{separator}{slots(job)}" for replica in [*_launcher(job), *workers(job)])
+    hosts = [host(job, replica) for replica in [*_launcher(job), *workers(job)]]
+    if implementation(job) == Implementation.OPEN_MPI:
+        return open_mpi_hosts(hosts, slots(job))
+    return _lines(f"{one}:{slots(job)}" for one in hosts)
 
 
 def discover_hosts(job: Job, pods: Sequence[PodView]) -> str:

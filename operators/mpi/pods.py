@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobcommon import Job, Replica, labels
+from jobcommon import Job, Replica, labels, mapping_of, mount, ssh_volume
 from jobcommon.operators.mpi.hosts import KUBECTL
 from jobcommon.operators.mpi.job import (
     CONFIG_PATH,
@@ -22,7 +22,7 @@ Manifest = dict[str, Any]
 SSH_VOLUME, CONFIG_VOLUME, KUBECTL_VOLUME = "ssh-auth", "mpi-job-config", "mpi-job-kubectl"
 _KUBECTL_DIR = KUBECTL.rpartition("/")[0]
 NOBODY = 65534
-_READ, _RUN, _OWNER_ONLY, _ALL_READ = 0o444, 0o555, 0o600, 0o644
+_READ, _RUN = 0o444, 0o555
 _WORKER_COMMANDS = {LauncherTransport.SSH: ["/usr/sbin/sshd", "-De"], LauncherTransport.EXEC: ["sleep", "365d"]}
 
 
@@ -32,17 +32,17 @@ def shape_pod(job: Job, replica: Replica, pod: Manifest) -> Manifest:
     is_launcher = replica.type == LAUNCHER
     if transport(job) == LauncherTransport.SSH:
         pod["metadata"]["labels"][labels.JOB_ROLE] = replica.type.lower()
-        _mount(spec, _ssh_volume(job, spec), ssh_path(job))
+        mount(spec, ssh_volume(SSH_VOLUME, ssh_secret(job), ssh_path(job), spec), ssh_path(job))
         if is_launcher:
-            _mount(spec, _config_volume(job, {HOSTFILE: _READ, DISCOVER_HOSTS: _RUN}), CONFIG_PATH)
+            mount(spec, _config_volume(job, {HOSTFILE: _READ, DISCOVER_HOSTS: _RUN}), CONFIG_PATH)
     elif is_launcher:
-        _mount(spec, {"name": KUBECTL_VOLUME, "emptyDir": {}}, _KUBECTL_DIR)
-        _mount(spec, _config_volume(job, {KUBEXEC: _RUN, HOSTFILE: _READ, DISCOVER_HOSTS: _RUN}), CONFIG_PATH)
+        mount(spec, {"name": KUBECTL_VOLUME, "emptyDir": {}}, _KUBECTL_DIR)
+        mount(spec, _config_volume(job, {KUBEXEC: _RUN, HOSTFILE: _READ, DISCOVER_HOSTS: _RUN}), CONFIG_PATH)
         spec["initContainers"] = [*(spec.get("initContainers") or ()), _kubectl_delivery(job, spec)]
         spec["serviceAccountName"] = service_account(job, spec)
     else:
         # Open MPI looks for its remote shell on every node, though the launcher alone runs it.
-        _mount(spec, _config_volume(job, {KUBEXEC: _RUN}), CONFIG_PATH)
+        mount(spec, _config_volume(job, {KUBEXEC: _RUN}), CONFIG_PATH)
     main = spec["containers"][0]
     if not is_launcher and not main.get("command") and not main.get("args"):
         main["command"] = _WORKER_COMMANDS[transport(job)]
@@ -67,30 +67,6 @@ def config_name(job: Job) -> str:
 def ssh_secret(job: Job) -> str:
     """The name of the Secret with the job's keys."""
     return f"{job.name}-ssh"
-
-
-def _ssh_volume(job: Job, pod_spec: Mapping[str, Any]) -> Manifest:
-    items = (
-        ("ssh-privatekey", "id_rsa", _private_key_mode(job, pod_spec)),
-        ("ssh-publickey", "id_rsa.pub", _ALL_READ),
-        ("ssh-publickey", "authorized_keys", _ALL_READ),
-    )
-    secret = {"secretName": ssh_secret(job), "items": [{"key": key, "path": path, "mode": mode} for key, path, mode in items]}
-    return {"name": SSH_VOLUME, "secret": secret}
-
-
-def _private_key_mode(job: Job, pod_spec: Mapping[str, Any]) -> int:
-    """0600, or 0644 for a user other than root.
-
-    The files of a volume belong to root. ssh refuses a key of the user's own that others can read, so root needs 0600; any
-    other user can read the file only if others may, and ssh does not mind, because the file is not the user's own. With
-    an fsGroup the kubelet itself adds what the group needs. Where the manifest does not name the user, the path decides.
-    """
-    pod_context = _mapping(pod_spec.get("securityContext"))
-    context = {**pod_context, **_mapping(pod_spec["containers"][0].get("securityContext"))}
-    user = context.get("runAsUser")
-    root = user == 0 if user is not None else not context.get("runAsNonRoot") and not ssh_path(job).startswith("/home/")
-    return _OWNER_ONLY if root or pod_context.get("fsGroup") is not None else _ALL_READ
 
 
 def _config_volume(job: Job, modes: Mapping[str, int]) -> Manifest:
@@ -121,16 +97,4 @@ def _unprivileged(pod_spec: Mapping[str, Any]) -> Manifest:
         "runAsNonRoot": True,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    return context if _mapping(pod_spec.get("securityContext")).get("runAsUser") else {**context, "runAsUser": NOBODY}
-
-
-def _mount(pod_spec: Manifest, volume: Manifest, path: str) -> None:
-    """Mount `volume` in the first container, after the user's own mounts."""
-    pod_spec["volumes"] = [*(pod_spec.get("volumes") or ()), volume]
-    main, *others = pod_spec["containers"]
-    mounts = [*(main.get("volumeMounts") or ()), {"name": volume["name"], "mountPath": path}]
-    pod_spec["containers"] = [{**main, "volumeMounts": mounts}, *others]
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return context if mapping_of(pod_spec.get("securityContext")).get("runAsUser") else {**context, "runAsUser": NOBODY}

@@ -14,7 +14,7 @@ from tests.architecture.source import ROOT, documents, modules, tree
 SURFACES = ("jobcommon", "jobcommon.controller")
 KITS = ("jobcommon.testutil", "jobcommon.operators")
 # What a framework is made of has no clock, no chance and no I/O; import-linter does not see through the lazy front door.
-PURE = ("jobcommon.api", "jobcommon.framework")
+PURE = ("jobcommon.api", "jobcommon.framework", "jobcommon.manifests", "jobcommon.spec")
 HOMES = {
     alias.name: f"jobcommon.{node.module}"
     for node in ast.parse((ROOT / "jobcommon/__init__.pyi").read_text("utf-8")).body
