@@ -1,0 +1,153 @@
+"""What the pods of a TrainJob know of each other: variables, and for MPI the files.
+
+`addresses` are by role those of its pods, in order of rank: of an elastic job those of the present attempt.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobcommon import (
+    Companion,
+    CompanionKind,
+    EnvVar,
+    mappings_in,
+    mount,
+    new_ssh_keys,
+    open_mpi_hosts,
+    open_mpi_variables,
+    ssh_volume,
+)
+from jobcommon.operators.trainjob.resolve import LAUNCHER, NODE
+from jobcommon.operators.trainjob.resolved import Json, MLFramework, Resolved, Role, Step
+
+Addresses = Mapping[str, Sequence[str]]
+PORT = 29500
+HOSTFILE_DIR, HOSTFILE = "/etc/mpi", "hostfile"
+SSH_VOLUME, HOSTFILE_VOLUME = "mpi-ssh-auth", "mpi-hostfile"
+KINDS = (
+    CompanionKind("v1", "ConfigMap", "configmaps", watched=False),
+    CompanionKind("v1", "Secret", "secrets", watched=False),
+)
+_TASKS = ("chief", "master", "ps", "worker", "evaluator")
+
+
+def environment(resolved: Resolved, role: Role, rank: int, addresses: Addresses) -> Sequence[EnvVar]:
+    """The variables of the main container of the pod of that rank in its role."""
+    framework = resolved.policy.framework
+    if framework is MLFramework.TENSORFLOW:
+        return _tensorflow(resolved, role, rank, addresses)
+    if framework is MLFramework.MPI:
+        slots = resolved.policy.processes or 1
+        return open_mpi_variables(f"{HOSTFILE_DIR}/{HOSTFILE}", slots) if role.name == LAUNCHER else ()
+    if role.step is not Step.TRAINER:
+        return ()
+    members = addresses[role.name]
+    match framework:
+        case MLFramework.TORCH:
+            return _torch(resolved, rank, members)
+        case MLFramework.JAX:
+            # The user's own win, as in Trainer.
+            return (
+                EnvVar("JAX_NUM_PROCESSES", str(len(members)), default=True),
+                EnvVar("JAX_PROCESS_ID", str(rank), default=True),
+                EnvVar("JAX_COORDINATOR_ADDRESS", f"{members[0]}:{PORT}", default=True),
+            )
+        case MLFramework.XGBOOST:
+            return (
+                EnvVar("DMLC_TRACKER_URI", members[0]),
+                EnvVar("DMLC_TRACKER_PORT", str(PORT)),
+                EnvVar("DMLC_TASK_ID", str(rank)),
+                EnvVar("DMLC_NUM_WORKER", str(len(members) * (resolved.policy.processes or 1))),
+            )
+    return ()
+
+
+def shape_pod(resolved: Resolved, role: Role, rank: int, addresses: Addresses, pod: dict[str, Any]) -> dict[str, Any]:
+    """The pod with the port of its main container, the variables of further containers, and MPI's mounts."""
+    policy, spec = resolved.policy, pod["spec"]
+    if policy.framework is MLFramework.MPI and role.name in (LAUNCHER, NODE):
+        mount(spec, ssh_volume(SSH_VOLUME, ssh_secret(resolved), policy.ssh_path, spec), policy.ssh_path)
+        if role.name == LAUNCHER:
+            files = [{"key": HOSTFILE, "path": HOSTFILE, "mode": 0o444}]
+            mount(
+                spec, {"name": HOSTFILE_VOLUME, "configMap": {"name": hostfile_config(resolved), "items": files}}, HOSTFILE_DIR
+            )
+    elif role.step is Step.TRAINER and policy.framework in (MLFramework.TORCH, MLFramework.JAX, MLFramework.XGBOOST):
+        main = spec["containers"][0]
+        if all(port.get("containerPort") != PORT for port in mappings_in(main.get("ports"))):
+            main["ports"] = [*(main.get("ports") or ()), {"containerPort": PORT, "protocol": "TCP"}]
+    if wanted := policy.targets.get(role.name):
+        trainer = resolved.trainer
+        found = _torch(resolved, rank, addresses[trainer.name]) if trainer is not None else ()
+        added = [{"name": one.name, "value": one.value} for one in found]
+        names = {one.name for one in found}
+        for part in ("initContainers", "containers"):
+            spec[part] = [
+                {**one, "env": [*(e for e in one.get("env") or () if e.get("name") not in names), *added]}
+                if one.get("name") in wanted
+                else one
+                for one in spec.get(part) or ()
+            ]
+    return pod
+
+
+def companions(resolved: Resolved, addresses: Addresses, *, running: bool) -> Sequence[Companion]:
+    """The hostfile of an MPI job and its keys, which it has while it is `running`: a resumed job has new ones."""
+    if resolved.policy.framework is not MLFramework.MPI:
+        return ()
+    keys = {"type": "kubernetes.io/ssh-auth", "immutable": True} if running else None
+    secret = Companion("v1", "Secret", "secrets", ssh_secret(resolved), keys, owned_fields=(), generate=new_ssh_keys)
+    if not running:
+        return (secret,)
+    files: Json = {"data": {HOSTFILE: hostfile(resolved, addresses)}}
+    return (secret, Companion("v1", "ConfigMap", "configmaps", hostfile_config(resolved), files, owned_fields=("data",)))
+
+
+def hostfile(resolved: Resolved, addresses: Addresses) -> str:
+    """A line for each node, in the runtime's order of roles."""
+    nodes = [NODE, *([LAUNCHER] if resolved.policy.launcher_is_node else [])]
+    hosts = (address for role in resolved.roles if role.name in nodes for address in addresses[role.name])
+    return open_mpi_hosts(hosts, resolved.policy.processes or 1)
+
+
+def ssh_secret(resolved: Resolved) -> str:
+    """The name of the Secret with the keys."""
+    return f"{resolved.name}-mpi-ssh-auth"
+
+
+def hostfile_config(resolved: Resolved) -> str:
+    """The name of the ConfigMap with the hostfile."""
+    return f"{resolved.name}-mpi-hostfile"
+
+
+def _torch(resolved: Resolved, rank: int, members: Sequence[str]) -> Sequence[EnvVar]:
+    processes = resolved.policy.processes
+    return (
+        EnvVar("PET_NNODES", str(len(members))),
+        EnvVar("PET_NPROC_PER_NODE", "auto" if processes is None else str(processes)),
+        EnvVar("PET_NODE_RANK", str(rank)),
+        EnvVar("PET_MASTER_ADDR", members[0]),
+        EnvVar("PET_MASTER_PORT", str(PORT)),
+    )
+
+
+def task(role: Role) -> str:
+    """What the pods of a role are to TensorFlow; "" for nothing."""
+    return role.name if role.name in _TASKS else "worker" if role.step is Step.TRAINER else ""
+
+
+def _tensorflow(resolved: Resolved, role: Role, rank: int, addresses: Addresses) -> Sequence[EnvVar]:
+    """TF_CONFIG of a job with several pods. Roles of the same task follow each other."""
+    cluster: dict[str, list[str]] = {}
+    index = rank
+    for one in resolved.roles:
+        if not (kind := task(one)):
+            continue
+        if one is role:
+            index += len(cluster.get(kind, ()))
+        cluster.setdefault(kind, []).extend(f"{address}:{PORT}" for address in addresses[one.name])
+    if not (own := task(role)) or sum(map(len, cluster.values())) < 2:
+        return ()
+    config = {"cluster": cluster, "task": {"type": own, "index": index}, "environment": "cloud"}
+    return (EnvVar("TF_CONFIG", json.dumps(config, separators=(",", ":"))),)
