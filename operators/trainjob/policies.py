@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from jobcommon import ApiModel, FieldError, RestartPolicy, RunPolicy, mapping_of, merge_template, model_errors
 from jobcommon.operators.trainjob.models import MULTIKUEUE, OWN_FIELDS, TrainJobSpec
-from jobcommon.operators.trainjob.resolved import Json, Role, Step
+from jobcommon.operators.trainjob.resolved import Json, Role
 from jobcommon.operators.trainjob.runtime_models import Action, FailurePolicy, JobSetSpec, RestartStrategy
 
 #: Before the name of a field of runPolicy, in an annotation of a job; a dot leads to the fields of a field.
@@ -36,6 +36,7 @@ def run_policy(
 ) -> Policies:
     """The runPolicy of the job. Later ones win: the runtime's policies, the job's annotations, the job's own runPolicy."""
     found, changed, ignored = _failures(jobset.failure_policy, roles)
+    found["reportProgress"] = True
     if jobset.ttl_seconds_after_finished is not None:
         found["ttlSecondsAfterFinished"] = jobset.ttl_seconds_after_finished
     given = mapping_of(mapping_of(job.get("spec")).get("runPolicy"))
@@ -51,10 +52,9 @@ def run_policy(
 
 
 def _failures(policy: FailurePolicy | None, roles: tuple[Role, ...]) -> tuple[dict[str, Any], tuple[Role, ...], list[str]]:
-    """Without a policy the job fails with its first role whose pods have failed more often than its limit."""
+    """Without a policy the job fails when its pods have failed more often than a role's limit: one limit for the whole job."""
     if policy is None:
-        limit = next((role.backoff_limit for role in roles if role.step is Step.TRAINER), 6)
-        return {"backoffLimit": limit}, roles, []
+        return {"backoffLimit": max((role.backoff_limit for role in roles), default=0)}, roles, []
     path = "spec.template.spec.failurePolicy.rules"
     ignored = [
         f"{path}[{index}]"

@@ -3,8 +3,10 @@
 Pure, and total over any two JSON objects: a runtime may come from a copy that its user can write.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -56,6 +58,8 @@ _IGNORED = {
     "activeDeadlineSeconds", "ttlSecondsAfterFinished",
 }  # fmt: skip
 _MAX_PODS = 10_000
+_MAX_NAME = 63
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def resolve(job: Json, runtime: Json) -> Resolved | tuple[FieldError, ...]:
@@ -97,6 +101,8 @@ class _Merge:
         self._check(roles)
         policy = run_policy(self.raw, self.spec, self.jobset, roles, self.errors)
         subdomain = (self.jobset.network.subdomain if self.jobset.network else None) or self.name
+        if not _LABEL.fullmatch(subdomain) or len(subdomain) > _MAX_NAME:
+            self.wrong.append(FieldError("spec.template.spec.network.subdomain", "must be the name of a Service"))
         success = self.jobset.success_policy
         names = {role.name for role in roles}
         targets = tuple(success.target_replicated_jobs) if success is not None else ()
@@ -139,6 +145,8 @@ class _Merge:
             jobs = 1 if given.replicas is None else given.replicas
             if step is not None and jobs != 1:
                 self.wrong.append(FieldError(f"{path}.replicas", f"must be 1 for the {step}"))
+            if not _LABEL.fullmatch(given.name):
+                self.wrong.append(FieldError(f"{path}.name", "must be lower case letters, digits and '-'"))
             if given.name in {role.name for role in roles}:
                 self.wrong.append(FieldError(f"{path}.name", "Duplicate value"))
             depends = [(one.name, one.status) for one in given.depends_on]
@@ -162,7 +170,7 @@ class _Merge:
                     template=self._template(template, given.name, step, path),
                     step=step,
                     depends_on=tuple(depends),
-                    restart_policy=RestartPolicy.ON_FAILURE if limit or policy == "OnFailure" else RestartPolicy.NEVER,
+                    restart_policy=RestartPolicy.ON_FAILURE if limit else RestartPolicy.NEVER,
                     retries=policy == "Never" and limit > 0,
                     backoff_limit=limit,
                     group=given.group_name or "default",
@@ -172,6 +180,14 @@ class _Merge:
             )
         if not roles:
             self.wrong.append(FieldError(_ROLES, "Required value: there is nothing to run"))
+        longest = max(
+            (f"{self.name}-{one.name}-{max(one.jobs, 1) - 1}-{max(one.pods, 1) - 1}" for one in roles), key=len, default=""
+        )
+        if len(longest) > _MAX_NAME:
+            text = (
+                f"Too long: the name of its pod {longest[:80]} would have {len(longest)} characters, and may have {_MAX_NAME}"
+            )
+            self.errors.append(FieldError("metadata.name", text))
         if sum(role.jobs * role.pods for role in roles) > _MAX_PODS:
             self.errors.append(FieldError("spec.trainer.numNodes", f"must not make more than {_MAX_PODS} pods in all"))
         return tuple(roles)
@@ -207,7 +223,7 @@ class _Merge:
             given = self.spec.initializer or Initializer()
             first = _initializer(first, given.dataset if step is Step.DATASET else given.model)
         spec["containers"] = [first, *others]
-        mounted = {mount.get("name") for one in _all_containers(spec) for mount in mappings_in(one.get("volumeMounts"))}
+        mounted = [mount.get("name") for one in _all_containers(spec) for mount in mappings_in(one.get("volumeMounts"))]
         volumes = [
             {"name": claim, "persistentVolumeClaim": {"claimName": self._claim_name(claim)}}
             for claim in self._claim_names()
@@ -237,7 +253,7 @@ class _Merge:
         injection = self.ml.torch.env_injection if self.ml.torch is not None else None
         for target in injection.targets if injection is not None else ():
             role = next((role for role in roles if role.name == target.job_name), None)
-            known = {one.get("name") for one in _all_containers(mapping_of(role.template.get("spec")))} if role else set()
+            known = [one.get("name") for one in _all_containers(mapping_of(role.template.get("spec")))] if role else []
             if missing := [name for name in target.container_names if name not in known]:
                 text = f"there is no container {missing[0]} of replicated job {target.job_name[:80]}"
                 self.wrong.append(FieldError("spec.mlPolicy.torch.envInjection.targets", text))
@@ -367,17 +383,14 @@ def _with_env(container: Json, variables: Sequence[Json]) -> Json:
     return {**container, "env": [*kept, *new.values()]}
 
 
-def _amount(container: Json, wanted: Any) -> int:
+def _amount(container: Json, wanted: Callable[[str], bool]) -> int:
     """The whole number of the first such resource that is requested, or else limited."""
     for part in ("requests", "limits"):
         amounts = mapping_of(mapping_of(container.get("resources")).get(part))
-        for name in filter(wanted, map(str, amounts)):
-            try:
-                found = -(-parse_quantity(amounts[name]).nanos // 10**9)
-            except ValueError:
-                continue
-            if found > 0:
-                return found
+        for name, amount in amounts.items():
+            with suppress(ValueError):
+                if wanted(str(name)) and (found := -(-parse_quantity(amount).nanos // 10**9)) > 0:
+                    return found
     return 0
 
 
