@@ -70,8 +70,8 @@ def test_ranks(ranks: str, pods: list[int] | None) -> None:
 @pytest.mark.parametrize(
     ("scenario", "words"),
     [
-        ("Secret for a variable", ("1/2", "SecretNotFound", 'the Secret "hub" does not exist')),
-        ("service account", ("Created", "0/2", "ServiceAccountNotFound", '"trainer" does not exist')),
+        ("key of a Secret", ("1/2", "KeyNotFound", 'Secret default/hub has no key "token"')),
+        ("policy denies", ("Created", "0/2", "DeniedByPolicy", "no-latest")),
         ("restarted in place", ("1/2", "ProgramFailed", "Worker-1")),
         ("the operator died before a pod ended", ("Running", "2/2", "NoOperator", "Worker-1 ended 18 min ago")),
         ("no operator", ("-", "0/2", "NoOperator", "100 s")),

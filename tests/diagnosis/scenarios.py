@@ -877,6 +877,7 @@ SCENARIOS = (
     scenario("another's finalizer on a pod", "FinalizerStuck", "example.com/hold").of(beside(held_by_another)),
     scenario("another controller's", "ManagedElsewhere", "multikueue").of(found(operator=False, run_policy={"managedBy": "kueue.x-k8s.io/multikueue"})),
     # nothing is wrong
+    scenario("succeeded while workers ran", "Succeeded", "has succeeded").of(found({"Master-0": lambda pod: pod.succeeded(), "Worker-0": running}, replicas={"Master": 1, "Worker": 1})),
     scenario("nothing is printed", "Running", "2/2 Running; nothing was printed for 20 min; the last line, by Worker-1: waiting for /data/_SUCCESS", now=NOW + 1200).of(both_running(printed_at={"demo-worker-0": NOW - 9, "demo-worker-1": NOW}, last_lines={"demo-worker-0": "epoch 1", "demo-worker-1": "waiting for /data/_SUCCESS"})),
     scenario("running", "Running", "2/2 Running").of(beside(running)),
     scenario("stalled, and one replica does something else", "Stalled", "has reported no progress since 22:13; the last line of Worker-1, 71 s old: open /mnt/nfs/shard-12.tar").of(stalled(worker_0=STEPS, worker_1=(*STEPS, "open /mnt/nfs/shard-12.tar"), worker_2=STEPS)),
