@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from jobcommon.api.definition import CelRule as CelRule
 from jobcommon.api.definition import Companion as Companion
@@ -373,6 +373,22 @@ def _not_joined(_job: Job, _kind: str) -> bool:
 
 def _no_offsets(_job: Job) -> Mapping[str, int]:
     return MappingProxyType({})
+
+
+class Feature:
+    """What an optional feature of jobs brings beside its decisions, for which see `PodShape`, `Admission` and `Lifecycle`.
+
+    `fields` are those of the status that it alone writes. `begun_by`: the plurals of objects of it that a job has only once it
+    was started.
+    """
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    begun_by: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def concerns(cls, job: Job) -> bool:  # noqa: ARG003 - what most features depend on
+        """Whether the job uses the feature, or its status still has something of it. Otherwise nothing else is asked."""
+        return True
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from jobcommon.reconcile import plan, plan_for_orphans
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.plan import Event, Plan
 from jobcommon.reconcile.reports import signs_of_life
-from jobcommon.reconcile.situation import Feature
+from jobcommon.reconcile.view import Part
 from jobcommon.testutil.builders import START, Manifest, job_manifest
 from jobcommon.testutil.invariants import check_deeds, check_plan
 from jobcommon.testutil.platform_model import FLAVOR, PlatformModel
@@ -56,7 +56,7 @@ class ClusterModel(PlatformModel):
     events: list[Event] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
     log: list[tuple[float, Plan]] = field(default_factory=list)
-    features: Sequence[Feature] = FEATURES
+    features: Sequence[type[Part]] = FEATURES
     cluster: list[Manifest] = field(default_factory=lambda: [FLAVOR])
     kueue_off: str = ""
     unkept: str = ""

@@ -13,14 +13,14 @@ from jobcommon.reconcile import plan
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer, Update
-from jobcommon.reconcile.situation import Feature
 from jobcommon.reconcile.slots import attempt_of, is_spare, recorded_success
+from jobcommon.reconcile.view import Part
 
 ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
 
 
 def deterministic(
-    framework: Framework, job: Job, observed: Observed, now: float, decided: Plan, features: Sequence[Feature] = FEATURES
+    framework: Framework, job: Job, observed: Observed, now: float, decided: Plan, features: Sequence[type[Part]] = FEATURES
 ) -> None:
     """The same input gives an equal plan, in whatever order the children are listed."""
     reversed_ = replace(observed, pods=observed.pods[::-1], services=observed.services[::-1])
@@ -111,7 +111,7 @@ def wakes_later(decided: Plan, now: float) -> None:
 
 
 def check_plan(
-    framework: Framework, job: Job, observed: Observed, now: float, decided: Plan, features: Sequence[Feature] = FEATURES
+    framework: Framework, job: Job, observed: Observed, now: float, decided: Plan, features: Sequence[type[Part]] = FEATURES
 ) -> None:
     """All of them, for one decision."""
     deterministic(framework, job, observed, now, decided, features)

@@ -8,10 +8,10 @@ from jobcommon.reconcile import decision
 from jobcommon.reconcile.decision import plan_for_orphans
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.plan import Action, Create, Delete, Event, KeepLog, Plan, RemoveFinalizer, Update
-from jobcommon.reconcile.situation import Feature
+from jobcommon.reconcile.view import Part
 
 
-def plan(framework: Framework, job: Job, observed: Observed, now: float, features: Sequence[Feature] = FEATURES) -> Plan:
+def plan(framework: Framework, job: Job, observed: Observed, now: float, features: Sequence[type[Part]] = FEATURES) -> Plan:
     """What to do for `job`, given what was observed of its children at `now` (seconds since the epoch)."""
     return decision.plan_with(framework, job, observed, now, features)
 

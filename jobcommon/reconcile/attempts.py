@@ -16,7 +16,6 @@ from jobcommon.framework import Job
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, first_failures, recorded_failed_runs
 from jobcommon.reconcile.ending import EndType
-from jobcommon.reconcile.extension import RestartInPlace
 from jobcommon.reconcile.slots import Slot, Slots, attempt_of, being_deleted, order_of_end
 
 # Of failures seen together the first of these counts as the cause: an evicted pod may have no time, and a rank whose peer was
@@ -83,6 +82,18 @@ def next_attempt(job: Job, pods: Iterable[PodView]) -> int:
     """The number of the next attempt, which no pod has: the status may have lost a number, and anyone may annotate a pod."""
     taken = set(map(attempt_of, pods))
     return next(number for number in count(job.attempt + 1) if number not in taken)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartInPlace:
+    """How far the restart of a pod in place has come. `last_start` of its program, in seconds since the epoch.
+
+    A pod that is not `stopped` by `given_up_at` is replaced.
+    """
+
+    stopped: bool
+    last_start: float | None
+    given_up_at: float
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ from jobcommon.reconcile import limits
 from jobcommon.reconcile.accounting import Accounting, ends_after_failure, restart_causes, with_running
 from jobcommon.reconcile.attempts import next_attempt
 from jobcommon.reconcile.ending import EndType, Life
-from jobcommon.reconcile.intents import Course, Standing, remove_all_finalizers
+from jobcommon.reconcile.failed_logs import logs_of
+from jobcommon.reconcile.intents import Course, Standing, pod_actions, remove_all_finalizers
 from jobcommon.reconcile.plan import (
     NORMAL,
     WARNING,
@@ -42,9 +43,10 @@ from jobcommon.reconcile.plan import (
     in_order,
 )
 from jobcommon.reconcile.rendering import Sentence, Statement, condition_states
-from jobcommon.reconcile.situation import Feature, Situation
+from jobcommon.reconcile.situation import Situation, only
 from jobcommon.reconcile.slots import Slot, Slots, Succeeded, has_failed, tally
 from jobcommon.reconcile.verdicts import BeginAttempt, Fail, GoOn, Resume, Succeed, Suspend, Verdict, judge
+from jobcommon.reconcile.view import Part, Proposal, Wake, look
 from jobcommon.reconcile.waiting import MAX_EVENTS
 from jobcommon.reconcile.wanted import (
     RECHECK_PERIOD,
@@ -60,10 +62,10 @@ FRESH_JOB_SECONDS = 10.0
 NOTHING = Plan(reason="nothing to do")
 
 
-def plan_with(framework: Framework, job: Job, observed: Observed, now: float, features: Sequence[Feature]) -> Plan:
+def plan_with(framework: Framework, job: Job, observed: Observed, now: float, features: Sequence[type[Part]]) -> Plan:
     """What to do for `job`, given what was observed of its children at `now` (seconds since the epoch).
 
-    `features` make the extensions that are asked, in that order.
+    `features` are asked in that order.
     """
     observed = replace(
         observed,
@@ -72,13 +74,13 @@ def plan_with(framework: Framework, job: Job, observed: Observed, now: float, fe
     )
     if job.managed_elsewhere:
         # MultiKueue runs the job elsewhere once its Workload is admitted here.
-        own = () if job.deleting else Situation(framework, job, observed, now, features).actions(None)
+        own = () if job.deleting else _actions(Situation(look(framework, job, observed, now, features)).acts(None))
         return replace(NOTHING, actions=in_order(own, observed.backed_off), reason=f"managed by {job.managed_by}")
     if job.deleting:
         return Plan(in_order(remove_all_finalizers(observed.pods), observed.backed_off), reason="job is being deleted")
     if job.status.finished:
-        return plan_finished(Situation(framework, job, observed, now, features))
-    return carry_out(judge(Situation(framework, as_addressed(job, observed), observed, now, features)))
+        return plan_finished(Situation(look(framework, job, observed, now, features)))
+    return carry_out(judge(Situation(look(framework, as_addressed(job, observed), observed, now, features))))
 
 
 def plan_for_orphans(pods: Iterable[PodView]) -> Plan:
@@ -94,7 +96,7 @@ def carry_out(verdict: Verdict) -> Plan:
             return _succeed(situation)
         case Fail(reason=reason, message=message, remarks=remarks, waiting=waiting):
             return _fail(situation, reason, Sentence(message, remarks=remarks, waiting=waiting, end=""))
-        case Suspend() if not situation.job.status.has(ConditionType.SUSPENDED):
+        case Suspend() if not situation.view.job.status.has(ConditionType.SUSPENDED):
             return _record_suspension(situation)
         case Suspend():
             return _stay_suspended(situation)
@@ -118,52 +120,62 @@ def _plan(
     **more: Any,
 ) -> Plan:
     """The plan with that status, if it must be written, and with events for the ends that this pass enters."""
+    view = situation.view
     return _compose(
         situation,
         reason,
         actions,
         status,
         events=(*situation.exit_events(), *events),
-        must_exist=situation.must_exist,
+        must_exist=view.facts.entered.must_exist(view.now),
         urgency=urgency,
-        restart_causes=restart_causes(situation.job.status, status, situation.accounting, situation.slots),
+        restart_causes=restart_causes(view.job.status, status, view.accounting, view.slots),
         **more,
     )
+
+
+def _actions(proposals: Iterable[Proposal]) -> list[Action]:
+    return [proposal for proposal in proposals if isinstance(proposal, Action)]
+
+
+def _wakes(proposals: Iterable[Proposal], now: float) -> list[float]:
+    return [wake.at for wake in only(proposals, Wake) if wake.at > now]
 
 
 # -- the ends -----------------------------------------------------------------------------------------------------------
 
 
 def _succeed(situation: Situation) -> Plan:
-    job = situation.job
+    view, job = situation.view, situation.view.job
     reason = reasons.of_kind(job.kind, reasons.SUCCEEDED)
     sentence = Sentence(f"{job.kind} {job.key} successfully completed")
-    counted = with_running(situation.framework, situation.accounting, situation.slots)
-    ended = situation.with_accounting(counted, tally(job, situation.slots, counted.succeeded))
+    counted = with_running(view.framework, view.accounting, view.slots)
+    ended = situation.with_accounting(counted, tally(job, view.slots, counted.succeeded))
     return _end(ended, Statement(ConditionType.SUCCEEDED, True, reason, sentence), Event(NORMAL, reason, str(sentence)))
 
 
 def _fail(situation: Situation, reason: str, sentence: Sentence) -> Plan:
-    event = Event(WARNING, reasons.of_kind(situation.job.kind, reasons.FAILED), str(sentence))
-    if reason != reasons.of_kind(situation.job.kind, reasons.FAILED):
+    event = Event(WARNING, reasons.of_kind(situation.view.job.kind, reasons.FAILED), str(sentence))
+    if reason != reasons.of_kind(situation.view.job.kind, reasons.FAILED):
         # No replica has ended the job: all that have not succeeded fail with it, as the pods of a batch Job do.
-        all_failed = {kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in situation.tallies.items()}
-        situation = situation.with_accounting(situation.accounting, all_failed, situation.overdue)
-    if situation.accounting.attempt > situation.job.attempt:
+        all_failed = {kind: replace(t, failed=t.wanted - t.succeeded) for kind, t in situation.view.tallies.items()}
+        situation = situation.with_accounting(situation.view.accounting, all_failed, situation.view.overdue)
+    if situation.view.accounting.attempt > situation.view.job.attempt:
         # The attempt that would have begun does not: what has succeeded in this one stays on record, and so do its pods.
-        kept = {name: getattr(situation.entered, name) for name in ("succeeded", "counted_pods", "stopped_pods")}
-        ended = replace(situation.accounting, **kept)
-        situation = situation.with_accounting(ended, situation.tallies, situation.overdue)
+        kept = {name: getattr(situation.view.facts.entered, name) for name in ("succeeded", "counted_pods", "stopped_pods")}
+        ended = replace(situation.view.accounting, **kept)
+        situation = situation.with_accounting(ended, situation.view.tallies, situation.view.overdue)
     return _end(situation, Statement(ConditionType.FAILED, True, reason, sentence), event)
 
 
 def _end(situation: Situation, end: Statement, event: Event) -> Plan:
     """The final status alone: pods are deleted once it is stored, because they are the evidence."""
+    view = situation.view
     status = situation.status(situation.created(with_holds=False), end, ends=True)
-    moment = format_time(situation.now)
-    fields: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, situation.now)}
+    moment = format_time(view.now)
+    fields: dict[str, Any] = {"completion_time": moment, "start_time": readable_time(status.start_time, view.now)}
     status = status.model_copy(update=fields)
-    wake_at = limits.expiry(replace(situation.job, status=status))
+    wake_at = limits.expiry(replace(view.job, status=status))
     return _plan(situation, status, f"{end.type}: {end.reason}", events=[event], wake_at=wake_at, urgency=Urgency.TERMINAL)
 
 
@@ -171,12 +183,12 @@ def _end(situation: Situation, end: Statement, event: Event) -> Plan:
 
 
 def _suspended_status(situation: Situation) -> tuple[JobStatus, Event]:
-    job = situation.job
+    view, job = situation.view, situation.view.job
     reason = reasons.of_kind(job.kind, reasons.SUSPENDED)
-    hold = situation.suspension if not job.run_policy.suspend else None
-    blocked = (situation.blocked.hold.words,) if situation.blocked.hold is not None else ()
-    text = f"{job.kind} {job.name} is suspended{f': {hold.words.text}' if hold else ''}"
-    sentence = Sentence(text, hold.words.quoted if hold else "", blocked)
+    stop = view.facts.stop if not job.run_policy.suspend else None
+    blocked = (view.facts.blocked.hold.words,) if view.facts.blocked.hold is not None else ()
+    text = f"{job.kind} {job.name} is suspended{f': {stop.words.text}' if stop else ''}"
+    sentence = Sentence(text, stop.words.quoted if stop else "", blocked)
     created = situation.created(*situation.waits.notes, with_holds=False)
     status = situation.status(created, Statement(ConditionType.SUSPENDED, True, reason, sentence), active=False)
     return status, Event(NORMAL, reason, str(sentence))
@@ -184,49 +196,54 @@ def _suspended_status(situation: Situation) -> tuple[JobStatus, Event]:
 
 def _record_suspension(situation: Situation) -> Plan:
     """The suspension alone: of a pod that was deleted first, and ended before that was seen, it is unknown who stopped it."""
-    job, (status, event) = situation.job, _suspended_status(situation)
-    first = [] if situation.slots.ours else situation.actions(None)
+    view = situation.view
+    job, (status, event) = view.job, _suspended_status(situation)
+    first = [] if view.slots.ours else _actions(situation.acts(None))
     live = any(isinstance(action, Update | Delete) for action in first)
     # The cache of other objects may be older than that of jobs: another operator has let it run on a later one.
     depends = limits.is_started(job) and not job.run_policy.suspend
-    seen = situation.as_cached if depends else None
-    events = [*situation.waits.events[:MAX_EVENTS], *situation.blocked.events, event]
+    stop = view.facts.stop
+    seen = stop.seen if depends and stop is not None else None
+    events = [*situation.waits.events[:MAX_EVENTS], *view.facts.blocked.events, event]
     return _plan(situation, status, "job is suspended", first, events, verify_live=live, as_cached=seen)
 
 
 def _stay_suspended(situation: Situation) -> Plan:
     """Delete the pods, and what must not outlive them."""
-    job, (status, _) = situation.job, _suspended_status(situation)
+    view = situation.view
+    job, (status, _) = view.job, _suspended_status(situation)
     why = "job is suspended"
-    entered = {entry.pod.uid for entry in situation.accounting.entries}
-    if situation.blocked.unread:
-        entered |= {slot.pod.uid for slot in situation.slots.ours if slot.over}
-    pods = situation.pod_actions(Course.SUSPENDED, dict.fromkeys(entered, Standing.UNRECORDED))
-    whose = replace(job, admitted=situation.suspension is None)
-    actions = with_clean_up(situation.framework, whose, situation.observed, pods, why)
-    actions += situation.actions(Course.SUSPENDED)
+    entered = {entry.pod.uid for entry in view.accounting.entries}
+    if view.facts.blocked.unread:
+        entered |= {slot.pod.uid for slot in view.slots.ours if slot.over}
+    acts = situation.acts(Course.SUSPENDED)
+    known = dict.fromkeys(entered, Standing.UNRECORDED)
+    pods = list(pod_actions(view.slots, Course.SUSPENDED, known, acts))
+    whose = replace(job, admitted=view.facts.stop is None)
+    actions = with_clean_up(view.framework, whose, view.observed, pods, why)
+    actions += _actions(acts)
     # The ends of pods that the suspension has stopped are no failures, so their record need not be written one by one.
     urgent = _urgency(job.status, status.model_copy(update={"counted_pods": job.status.counted_pods}))
     # Another operator may have resumed the job and created its pods before this one's watch has shown it.
     live = any(deletes_pod(action) or isinstance(action, Update | Delete) for action in actions)
-    wake_at = min(filter(None, (situation.waits.wake_at, *situation.wakes)), default=None)
-    events = [*situation.waits.events[:MAX_EVENTS], *situation.blocked.events]
+    wake_at = min(filter(None, (situation.waits.wake_at, *_wakes(acts, view.now))), default=None)
+    events = [*situation.waits.events[:MAX_EVENTS], *view.facts.blocked.events]
     return _plan(situation, status, why, actions, events, wake_at=wake_at, verify_live=live, urgency=urgent)
 
 
 def _resume(situation: Situation) -> Plan:
     """Record the resume, and with it the pods that are still terminating: their ends will not be counted."""
-    job = situation.job
+    view, job = situation.view, situation.view.job
     reason, sentence = reasons.of_kind(job.kind, reasons.RESUMED), Sentence(f"{job.kind} {job.name} is resumed")
     status = situation.status(
         situation.created(*situation.waits.notes), Statement(ConditionType.SUSPENDED, False, reason, sentence)
     )
-    fields: dict[str, Any] = {"start_time": situation.start_time}
-    if job.restarts_together and situation.slots.ours:
+    fields: dict[str, Any] = {"start_time": view.start_time}
+    if job.restarts_together and view.slots.ours:
         # The next life of the job begins when the pods of the last one are gone.
         fields |= {
-            "attempt": min(next_attempt(job, (slot.pod for slot in situation.slots.ours)), MAX_ATTEMPT),
-            "last_restart_time": format_moment(situation.now),
+            "attempt": min(next_attempt(job, (slot.pod for slot in view.slots.ours)), MAX_ATTEMPT),
+            "last_restart_time": format_moment(view.now),
         }
     status = status.model_copy(update=fields)
     return _plan(situation, status, "job is resumed", events=[Event(NORMAL, reason, str(sentence))])
@@ -236,19 +253,20 @@ def _resume(situation: Situation) -> Plan:
 
 
 def _go_on(situation: Situation, running: bool) -> Plan:
-    job, now = situation.job, situation.now
-    delayed = dict.fromkeys((*situation.delays, *situation.change.delayed), Standing.DELAYED)
-    pods = situation.pod_actions(Course.GO_ON, delayed)
-    awaited = situation.change.due
-    missing = list(_create_pods(job, (r for r in situation.missing if r not in situation.holds), situation.pod))
+    view = situation.view
+    job, now = view.job, view.now
+    delayed = dict.fromkeys((*situation.delays, *view.change.delayed), Standing.DELAYED)
+    pods = list(pod_actions(view.slots, Course.GO_ON, delayed, situation.going_on))
+    awaited = view.change.due
+    missing = list(_create_pods(job, (r for r in view.missing if r not in view.holds), view.pod))
     about_to_need = situation.waits_to_be_started or bool(missing)
     others = _others(situation, now - RECHECK_PERIOD if about_to_need else -inf)
-    creates: list[Action] = [*others, *situation.actions(Course.GO_ON), *missing]
+    creates: list[Action] = [*others, *_actions(situation.going_on), *missing]
     status, events = situation.status_of_active(running)
-    status = status.model_copy(update={"start_time": situation.start_time})
-    wakes = [*situation.wakes, *(deadline.at for deadline in situation.deadlines if deadline.at > now)]
+    status = status.model_copy(update={"start_time": view.start_time})
+    wakes = [*_wakes(situation.going_on, now), *(deadline.at for deadline in situation.deadlines if deadline.at > now)]
     wakes += filter(isfinite, [*situation.delays.values(), *([awaited] if awaited is not None else [])])
-    wakes += [now + RECHECK_PERIOD] if about_to_need and situation.observed.last_observed else []
+    wakes += [now + RECHECK_PERIOD] if about_to_need and view.observed.last_observed else []
     wakes += [situation.waits.wake_at] if situation.waits.wake_at is not None else []
     wakes += [at for at in (reported_missing_at(job),) if now < at < inf]
     return _plan(
@@ -284,8 +302,9 @@ def _may_have_begun(situation: Situation) -> bool:
 
     What this process remembers may only add a live read.
     """
-    created = situation.job.creation_time
-    return situation.has_begun or situation.observed.begun or created is None or situation.now >= created + FRESH_JOB_SECONDS
+    view = situation.view
+    created = view.job.creation_time
+    return view.facts.has_begun or view.observed.begun or created is None or view.now >= created + FRESH_JOB_SECONDS
 
 
 def _replaces(action: Action) -> bool:
@@ -294,10 +313,11 @@ def _replaces(action: Action) -> bool:
 
 
 def _others(situation: Situation, since: float) -> list[Action]:
-    if situation.blocked.types:
+    view = situation.view
+    if view.facts.blocked.types:
         return []
-    whose = situation.framework, situation.job, situation.observed
-    return changes(situation.job, situation.observed, [*wanted_services(*whose), *wanted_companions(*whose)], since)
+    whose = view.framework, view.job, view.observed
+    return changes(view.job, view.observed, [*wanted_services(*whose), *wanted_companions(*whose)], since)
 
 
 # -- the plan as a whole ------------------------------------------------------------------------------------------------
@@ -305,13 +325,14 @@ def _others(situation: Situation, since: float) -> list[Action]:
 
 def _compose(situation: Situation, reason: str, actions: Iterable[Action], status: JobStatus, **more: Any) -> Plan:
     """The plan with those actions and that status; `more` are further fields of it."""
-    ordered, job = in_order(actions, situation.observed.backed_off), situation.job
-    if (fields_of := situation.framework.status_fields) is not None:
+    view = situation.view
+    ordered, job = in_order(actions, view.observed.backed_off), view.job
+    if (fields_of := view.framework.status_fields) is not None:
         created = {action.replica_type for action in ordered if isinstance(action, Create) and action.replica_type}
-        status = status.with_fields_of_kind(fields_of(job, status, situation.observed.pods, created, situation.now))
+        status = status.with_fields_of_kind(fields_of(job, status, view.observed.pods, created, view.now))
         if any(job.raw_status.get(name) != value for name, value in status.of_kind.items()):
             more["urgency"] = max(more.get("urgency", Urgency.TRANSITION), Urgency.TRANSITION)
-    return Plan(actions=ordered, logs=tuple(situation.logs(ordered)), status=_if_changed(job, status), reason=reason, **more)
+    return Plan(actions=ordered, logs=logs_of(situation.view, ordered), status=_if_changed(job, status), reason=reason, **more)
 
 
 def _if_changed(job: Job, status: JobStatus) -> JobStatus | None:
@@ -354,7 +375,8 @@ def plan_finished(situation: Situation) -> Plan:
 
     A job that another operator finished may lack completionTime; then the condition's time is used.
     """
-    framework, job, observed, now = situation.framework, situation.job, situation.observed, situation.now
+    view = situation.view
+    framework, job, observed, now = view.framework, view.job, view.observed, view.now
     expiry = limits.expiry(job)
     if expiry is not None and now >= expiry:
         # Delete the job as it was read: its TTL may have been changed since (rule R1).
@@ -362,24 +384,25 @@ def plan_finished(situation: Situation) -> Plan:
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
         actions: list[Action] = [*remove_all_finalizers(observed.pods), owner]
         return Plan(in_order(actions, observed.backed_off), reason="time to live has passed")
-    slots, accounting, course, grace = situation.slots, situation.entered, _course(job), limits.grace(job, now)
+    slots, accounting, course, grace = view.slots, view.facts.entered, _course(job), limits.grace(job, now)
     late = _late_successes(job, accounting)
     may_end = _ending_by_themselves(framework, slots) if grace is not None and now < grace else frozenset()
     known = dict.fromkeys(may_end, Standing.MAY_END)
     known |= dict.fromkeys(_without_servers(framework, job, slots) if grace is not None else (), Standing.LOST)
     after = ends_after_failure(framework, job, slots)
     known |= dict.fromkeys((*(slot.pod.uid for slot in late), *after), Standing.UNRECORDED)
-    pods = situation.pod_actions(course, known)
+    acts = situation.acts(course)
+    pods = list(pod_actions(view.slots, course, known, acts))
     # Replicas that may end by themselves need the Services.
     kept = course in (Course.FINISHED_NONE, Course.STOPPED_NONE)
     why = "job finished" if not kept and not may_end else ""
     actions = with_clean_up(framework, job, observed, pods, why)
-    actions += situation.actions(course)
+    actions += _actions(acts)
     status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
     if parse_time(status.completion_time) is None:
         end = status.since(ConditionType.SUCCEEDED, ConditionType.FAILED)
         status = status.model_copy(update={"completion_time": readable_time(end, now)})
-    wakes = [*situation.wakes, *([expiry] if expiry is not None else ()), *([grace] if grace is not None and may_end else ())]
+    wakes = [*_wakes(acts, now), *([expiry] if expiry is not None else ()), *([grace] if grace is not None and may_end else ())]
     urgent = _urgency(job.status, status)
     if after:
         # Many end at about the same time: one write has them all.

@@ -19,12 +19,11 @@ from jobcommon.framework import Job
 from jobcommon.manifests.children import CORE
 from jobcommon.manifests.size import elastic_of, fixed_counts, named, size_text, within_bounds
 from jobcommon.reconcile import in_place, limits
-from jobcommon.reconcile.extension import Extension
-from jobcommon.reconcile.intents import Course, Intent
-from jobcommon.reconcile.plan import Action, Create
+from jobcommon.reconcile.intents import Course, StopPod
+from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.rendering import Note, Why
-from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Slot, is_spare
+from jobcommon.reconcile.view import Lifecycle, NewAttempt, Proposal, Remark, View, Wake
 
 SHRINK_AFTER = 60.0
 GROW_AFTER = 600.0
@@ -32,27 +31,31 @@ CHECKPOINT = "checkpoint"
 """The reported metric that names the last checkpoint."""
 
 
-class Elastic(Extension):
+class Elastic(Lifecycle):
     """The size of a job, in one pass."""
 
     fields = ("attempt_replicas", "last_resize_time", "awaited_checkpoint")
 
-    def __init__(self, situation: Situation) -> None:
-        self._situation, self._job = situation, situation.job
-        self._kind = situation.framework.scaled_type
+    def __init__(self, view: View) -> None:
+        self._situation, self._job = view, view.job
+        self._kind = view.framework.scaled_type
 
     @classmethod
     def concerns(cls, job: Job) -> bool:
-        """See `Extension`."""
+        """See `Feature`."""
         return job.restarts_together or bool(job.status.attempt_replicas)
 
     @cached_property
     def _policy(self) -> Elasticity | None:
         """The policy by which the job is resized by itself. Not once a replica has succeeded, which would have to run again."""
-        done = any(self._situation.entered.succeeded.values())
+        done = any(self._situation.facts.entered.succeeded.values())
         return elastic_of(self._situation.framework, self._job) if self._job.status.attempt_replicas and not done else None
 
-    def new_attempt(self) -> str | None:
+    def propose(self) -> Iterable[NewAttempt]:
+        """The resize that is due."""
+        return [NewAttempt(cause)] if (cause := self._resize()) is not None else []
+
+    def _resize(self) -> str | None:
         """The resize that is due."""
         recorded = self._job.status.attempt_replicas
         if not self._job.restarts_together or self._situation.start_time is None:
@@ -81,39 +84,33 @@ class Elastic(Extension):
             at = format_moment(self._situation.now) if before and self._cause(before, size) else at
         return {"attempt_replicas": dict(size), "last_resize_time": at, "awaited_checkpoint": awaited}
 
-    def intent(self, course: Course, slot: Slot, intent: Intent) -> Intent:
-        """Stop the spare pods that are not needed, or have ended."""
-        if course is not Course.GO_ON or not (is_spare(slot.pod) and intent is Intent.LEAVE):
-            return intent
-        return intent if slot.replica in self._left_out and slot.stays else Intent.STOP
-
-    def actions(self, course: Course | None) -> Iterable[Action]:
-        """Ask for nodes again for the replicas that are left out."""
+    def act(self, course: Course | None) -> Iterable[Proposal]:
+        """Ask for nodes again for the replicas that are left out, and stop spare pods that are not needed or have ended."""
+        yield from (Wake(at) for at in self.due if at is not None)
         if course is not Course.GO_ON:
-            return ()
-        there = {slot.replica for slot in self._situation.slots.spare}
-        return [self._create(replica) for replica in self._left_out if replica not in there]
+            return
+        slots, left_out = self._situation.slots, self._left_out
+        there = {slot.replica for slot in slots.spare}
+        yield from (
+            StopPod(slot.pod.uid)
+            for slot in (*slots.spare, *slots.unknown)
+            if is_spare(slot.pod) and not (slot.replica in left_out and slot.stays)
+        )
+        yield from (self._create(replica) for replica in left_out if replica not in there)
+        have, asked = self._job.count(self._kind), self._job.asked_of(self._kind)
+        if self._policy is not None and have < asked:
+            # The job is smaller than it is to be.
+            quota = f", and has quota for {self._most}" if self._most < asked else ""
+            yield Remark(ConditionType.RUNNING, Note(f"with {have} of {asked} {named(self._kind)}{quota}"))
 
     def _create(self, replica: Replica) -> Create:
         manifest = in_place.spare(self._job, self._situation.pod(replica))
         return Create(CORE, "pods", self._job.pod_name(replica), manifest, replica_type=replica.type)
 
-    def notes(self, about: ConditionType | None) -> Iterable[Note]:
-        """That the job is smaller than it is to be."""
-        if about != ConditionType.RUNNING or self._policy is None:
-            return ()
-        have, asked = self._job.count(self._kind), self._job.asked_of(self._kind)
-        quota = f", and has quota for {self._most}" if self._most < asked else ""
-        return [Note(f"with {have} of {asked} {named(self._kind)}{quota}")] if have < asked else ()
-
     @property
     def due(self) -> tuple[float | None, float | None]:
         """When it can be resized next, to fewer replicas and to more; None if it cannot."""
         return self._shrinks_at, self._grows_at
-
-    def wakes(self) -> Iterable[float]:
-        """When it can be resized next."""
-        return [at for at in self.due if at is not None]
 
     # -- the size of the next attempt -------------------------------------------------------------------------------
 
@@ -125,7 +122,7 @@ class Elastic(Extension):
     @cached_property
     def _most(self) -> int:
         """The number that is asked for, as far as the job may have it."""
-        return self._situation.most(self._kind)
+        return self._situation.facts.most(self._kind)
 
     @cached_property
     def _next(self) -> Mapping[str, int]:

@@ -14,11 +14,9 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.framework import FINALIZER, Job
 from jobcommon.reconcile.accounting import failures_on_record
 from jobcommon.reconcile.ending import PLATFORM_REASONS, charged_containers
-from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.plan import Action, KeepLog, SetImage
-from jobcommon.reconcile.rendering import Note
-from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import last_is_earlier
+from jobcommon.reconcile.view import View
 
 MAX_LOG_BYTES = 64 * 1024
 """Of each log as many bytes are kept, from its end."""
@@ -34,32 +32,18 @@ UNKEPT = "not all logs and events of failed replicas are kept"
 JOB_EVENTS = "job.events"
 
 
-class KeptLogs(Extension):
-    """The logs that are kept, in one pass."""
-
-    def __init__(self, situation: Situation) -> None:
-        self._situation = situation
-
-    @classmethod
-    def concerns(cls, job: Job) -> bool:
-        """See `Extension`."""
-        return job.keeps_failed_logs
-
-    def logs(self, actions: Sequence[Action]) -> Iterable[KeepLog]:
-        """See `logs_to_keep`. And those of runs that the kubelet has followed by others, in the pass that records them: they go
-        when it starts the next one.
-        """
-        situation, job = self._situation, self._situation.job
-        known, places = job.status.failures, {slot.pod.name: slot.pod for slot in situation.slots.living}
-        found = failures_on_record(job, situation.accounting, situation.slots, suspended=situation.suspended)
-        new = ((n, one, places.get(one.pod or "")) for n, one in enumerate(found[:MAX_FAILURES]) if n >= len(known))
-        followed = (_log_of(number, one, pod) for number, one, pod in new if pod is not None)
-        return (*logs_to_keep(job, actions, situation.observed.pods), *(log for log in followed if log is not None))
-
-    def last_notes(self) -> Iterable[Note]:
-        """That not all logs can be kept."""
-        unkept = self._situation.observed.unkept
-        return [Note(quoted=unkept)] if unkept else []
+def logs_of(view: View, actions: Sequence[Action]) -> tuple[KeepLog, ...]:
+    """See `logs_to_keep`. And those of runs that the kubelet has followed by others, in the pass that records them: they go
+    when it starts the next one.
+    """
+    job = view.job
+    if not job.keeps_failed_logs:
+        return ()
+    known, places = job.status.failures, {slot.pod.name: slot.pod for slot in view.slots.living}
+    found = failures_on_record(job, view.accounting, view.slots, suspended=view.facts.suspended)
+    new = ((n, one, places.get(one.pod or "")) for n, one in enumerate(found[:MAX_FAILURES]) if n >= len(known))
+    followed = (_log_of(number, one, pod) for number, one, pod in new if pod is not None)
+    return (*logs_to_keep(job, actions, view.observed.pods), *(log for log in followed if log is not None))
 
 
 def config_map_name(job: str) -> str:

@@ -4,20 +4,16 @@ from itertools import combinations
 
 from jobcommon.api.status import JobStatus
 from jobcommon.reconcile.elastic import Elastic
-from jobcommon.reconcile.extension import Extension
-from jobcommon.reconcile.failed_logs import KeptLogs
 from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.in_place import InPlace
 from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.node_loss import NodeLoss
 from jobcommon.reconcile.progress import ReportedProgress
 from jobcommon.reconcile.reports import Reporting
-from jobcommon.reconcile.situation import Feature
-from jobcommon.reconcile.spec_warnings import SpecWarnings
-from jobcommon.reconcile.time_spent import Time
+from jobcommon.reconcile.view import Part
 
 
-def asked_in_order(*features: type[Extension]) -> tuple[Feature, ...]:
+def asked_in_order(*features: type[Part]) -> tuple[type[Part], ...]:
     """The features, to be asked in that order.
 
     Raises ValueError if two record one field of the status, or one a field that the status does not have: the API server would
@@ -32,4 +28,4 @@ def asked_in_order(*features: type[Extension]) -> tuple[Feature, ...]:
     return features
 
 
-FEATURES = asked_in_order(NodeLoss, Reporting, ReportedProgress, InPlace, Elastic, Gang, Queue, KeptLogs, Time, SpecWarnings)
+FEATURES = asked_in_order(NodeLoss, Reporting, ReportedProgress, InPlace, Elastic, Gang, Queue)

@@ -30,11 +30,10 @@ from jobcommon.manifests import gang_needs
 from jobcommon.manifests.children import job_selector, owned
 from jobcommon.manifests.gang_needs import Needs
 from jobcommon.manifests.size import elastic_of, fewest
-from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
 from jobcommon.reconcile.rendering import Note, Wait, Why
-from jobcommon.reconcile.situation import Situation
+from jobcommon.reconcile.view import Admission, Lifecycle, PodShape, Proposal, Remark, View
 from jobcommon.reconcile.waiting import MAX_CAUSE, SharedWait
 from jobcommon.reconcile.wanted import Wanted, changes
 
@@ -52,16 +51,18 @@ AWAITED = "its pods wait for "
 """How the hold of a gang begins."""
 
 
-class Gang(Extension):
+class Gang(PodShape, Admission, Lifecycle):
     """The gang of one job in one pass. Without a gang scheduler it has no PodGroup and delays nothing."""
 
-    def __init__(self, situation: Situation) -> None:
-        self.framework, self.job, self.observed = situation.framework, situation.job, situation.observed
-        self._situation = situation
+    begun_by = (POD_GROUPS,)
+
+    def __init__(self, view: View) -> None:
+        self.framework, self.job, self.observed = view.framework, view.job, view.observed
+        self._view = view
 
     @classmethod
     def concerns(cls, job: Job) -> bool:
-        """See `Extension`."""
+        """See `Feature`."""
         return job.options.gang is not None or job.run_policy.scheduling_policy is not None
 
     @cached_property
@@ -74,7 +75,7 @@ class Gang(Extension):
             return self.observed.gang_off
         if chosen.native and (why := _refused(self.framework, self.job)):
             return why
-        kept = (slot.pod for slot in self._situation.slots.wanted.values() if not slot.deleting)
+        kept = (slot.pod for slot in self._view.slots.wanted.values() if not slot.deleting)
         outside = any(pod.annotations.get(names.MEMBER, "").removesuffix(names.ALONE) != chosen.mark for pod in kept)
         return "the job has pods that were created without the gang; suspend and resume the job" if outside else ""
 
@@ -88,8 +89,7 @@ class Gang(Extension):
         """The job's PodGroup as it is."""
         return self.observed.companions.get((POD_GROUPS, self.job.name)) if self.job.options.gang else None
 
-    @property
-    def hold(self) -> Wait | None:
+    def wait(self) -> Wait | None:
         """What the creation of the job's missing pods waits for; None if they may be created."""
         return Wait(Why.NOT_YET, Note(AWAITED + self._awaited)) if self._awaited else None
 
@@ -104,11 +104,6 @@ class Gang(Extension):
             return ""
         return f"{self.scheduler.name} to accept PodGroup {self.job.name}"
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether the job has a PodGroup."""
-        return self.found is not None
-
     @cached_property
     def members(self) -> tuple[Replica, ...]:
         """The replicas that run or are to run now.
@@ -120,20 +115,20 @@ class Gang(Extension):
         return tuple(
             r
             for r in self.job.replicas
-            if r.index not in self._situation.tallies[r.type].succeeded_indexes
+            if r.index not in self._view.tallies[r.type].succeeded_indexes
             and not self._gives_up(r)
-            and (r in self._situation.slots.wanted or self.framework.may_create(self.job, r, self._once_created))
+            and (r in self._view.slots.wanted or self.framework.may_create(self.job, r, self._once_created))
             and not (native and _comes_later(self.framework, self.job, r))
         )
 
     @cached_property
     def _once_created(self) -> Tallies:
         """The slots as they are once each has a pod: one who waits for no more than that is a member from the beginning."""
-        tallies = self._situation.tallies
+        tallies = self._view.tallies
         return {kind: replace(t, pending=t.wanted - t.active - t.succeeded) for kind, t in tallies.items()}
 
     def _gives_up(self, replica: Replica) -> bool:
-        slot = self._situation.slots.wanted.get(replica)
+        slot = self._view.slots.wanted.get(replica)
         return slot is not None and slot.given_up
 
     @property
@@ -167,7 +162,7 @@ class Gang(Extension):
     def _is_in_use(self) -> bool:
         """Whether pods keep a native PodGroup that is being deleted, and are placed by it."""
         native = self.scheduler is not None and self.scheduler.native
-        return native and any(slot.stays for slot in self._situation.slots.wanted.values())
+        return native and any(slot.stays for slot in self._view.slots.wanted.values())
 
     def _native(self, api_version: str) -> Iterator[Wanted]:
         """The Workload and the PodGroup."""
@@ -197,9 +192,15 @@ class Gang(Extension):
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
-    def actions(self, course: Course | None) -> Iterable[Action]:
+    def act(self, course: Course | None) -> Iterable[Proposal]:
+        """Keep its objects as they are to be, and report problems of the gang."""
+        if course is Course.GO_ON:
+            return [*self._changes(course), *self._events(), *(Remark(ConditionType.CREATED, note) for note in self._notes())]
+        return self._changes(course)
+
+    def _changes(self, course: Course | None) -> Iterable[Action]:
         """Create and correct the PodGroup of a job that goes on; delete that of one that does not."""
-        if course is None or (course is Course.GO_ON and self._situation.blocked.types):
+        if course is None or (course is Course.GO_ON and self._view.facts.blocked.types):
             return ()
         wanted = self.wanted() if course is Course.GO_ON else unwanted(self.job, self.observed)
         return changes(self.job, self.observed, wanted)
@@ -261,11 +262,11 @@ class Gang(Extension):
             "spec": {**spec, "schedulerName": spec.get("schedulerName") or self.scheduler.name},
         }
 
-    def waits(self) -> tuple[SharedWait, ...]:
+    def shared(self) -> tuple[SharedWait, ...]:
         """What the PodGroup waits for, as its scheduler reports it; nothing if all pods have a node or it reports nothing."""
         if self.scheduler is None or self.found is None:
             return ()
-        if not self._awaited and all(slot.pod.scheduled for slot in self._situation.slots.wanted.values() if slot.stays):
+        if not self._awaited and all(slot.pod.scheduled for slot in self._view.slots.wanted.values() if slot.stays):
             return ()
         if (waits := names.waits_of(self.found.raw)) is None:
             return ()
@@ -295,7 +296,7 @@ class Gang(Extension):
 
     # -- events and notes ---------------------------------------------------------------------------------------------
 
-    def events(self) -> Iterable[Event]:
+    def _events(self) -> Iterable[Event]:
         """Events on problems of the gang, each emitted once."""
         if self.off:
             yield Event(WARNING, reasons.GANG_OFF, f"gang scheduling is off: {self.off}", lasting=True)
@@ -314,10 +315,8 @@ class Gang(Extension):
             )
             yield Event(WARNING, reasons.OTHER_SCHEDULER, text, lasting=True)
 
-    def notes(self, about: ConditionType | None) -> Iterable[Note]:
+    def _notes(self) -> Iterable[Note]:
         """Problems of the gang, for the condition of a job without a more important message."""
-        if about != ConditionType.CREATED:
-            return []
         if self.off:
             return [Note(f"gang scheduling is off: {self.off}")]
         if self.scheduler is not None and self.min_member > (many := self.job.total_replicas):

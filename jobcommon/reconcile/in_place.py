@@ -30,13 +30,13 @@ from jobcommon.framework import Job
 from jobcommon.manifests.children import pod_manifest, world
 from jobcommon.manifests.size import size_text, with_size
 from jobcommon.reconcile import limits, node_loss
+from jobcommon.reconcile.attempts import RestartInPlace
 from jobcommon.reconcile.ending import failures_in_place
-from jobcommon.reconcile.extension import Extension, RestartInPlace
-from jobcommon.reconcile.intents import Course, Intent
+from jobcommon.reconcile.intents import Course, RestartPod
 from jobcommon.reconcile.plan import Action, SetImage
 from jobcommon.reconcile.rendering import Note
-from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Slot, is_spare
+from jobcommon.reconcile.view import Lifecycle, PodShape, Proposal, Remark, View
 
 # After its grace period, a container that does not stop has this many seconds more: a busy kubelet needs some.
 STOP_SECONDS = 30.0
@@ -46,21 +46,21 @@ _CHANGED = "its template or configuration has been changed"
 _PULL_ERRORS = ("ErrImagePull", "ImagePullBackOff")
 
 
-class InPlace(Extension):
+class InPlace(PodShape, Lifecycle):
     """Restarts in place, in one pass."""
 
     fields = ("replaced_pods",)
 
-    def __init__(self, situation: Situation) -> None:
-        self._situation, self._job = situation, situation.job
+    def __init__(self, view: View) -> None:
+        self._situation, self._job = view, view.job
         self._known: dict[tuple[str, str, Positions], tuple[Any, str]] = {}
 
     @classmethod
     def concerns(cls, job: Job) -> bool:
-        """See `Extension`."""
+        """See `Feature`."""
         return job.restarts_in_place or job.attempt > 0
 
-    def restart_in_place(self, slot: Slot) -> RestartInPlace | None:
+    def keep(self, slot: Slot) -> RestartInPlace | None:
         """The restart of a pod that is kept."""
         situation, job = self._situation, self._job
         if not job.restarts_in_place or self._obstacle(slot):
@@ -69,18 +69,22 @@ class InPlace(Extension):
             is_stopped(slot.pod), last_start(slot.pod), given_up_at(job, slot.replica, slot.pod, situation.now)
         )
 
-    def intent(self, course: Course, slot: Slot, intent: Intent) -> Intent:
+    def act(self, course: Course | None) -> Iterable[Proposal]:
         """Start again the pods that are kept, and those of this attempt whose digest cannot be pulled."""
-        if course is not Course.GO_ON or not self._job.attempt:
-            return intent
-        kept = slot.pod.uid in self._situation.change.in_place
-        return Intent.START_AGAIN if kept or (intent is Intent.LEAVE and _is_pulled_in_vain(self._job, slot)) else intent
+        if course is not Course.GO_ON:
+            return
+        slots, kept = self._situation.slots, self._situation.change.in_place
+        for slot in slots.earlier:
+            if slot.pod.uid in kept:
+                yield RestartPod(slot.pod.uid, self._restart(slot))
+        for slot in slots.living if self._job.attempt else ():
+            if _is_pulled_in_vain(self._job, slot):
+                yield RestartPod(slot.pod.uid, put_back(slot))
+        yield from (Remark(ConditionType.RESTARTING, note) for note in self._notes())
 
-    def start_again(self, slot: Slot) -> Sequence[Action]:
+    def _restart(self, slot: Slot) -> Sequence[Action]:
         """Stop the pod, and start it when all are stopped, the attempt is due, and what it waits for is there."""
         change = self._situation.change
-        if slot.pod.uid not in change.in_place:
-            return put_back(slot)
         if change.due is not None:
             return stop(self._job, slot, self._situation.now)
         if self._situation.gate(slot.replica) is not None:
@@ -103,10 +107,8 @@ class InPlace(Extension):
         """The replicas of the attempt whose pods are made anew."""
         return {"replaced_pods": self.replaced}
 
-    def notes(self, about: ConditionType | None) -> Iterable[Note]:
+    def _notes(self) -> Iterable[Note]:
         """The replicas that get new pods, by reason."""
-        if about != ConditionType.RESTARTING:
-            return []
         by_reason: dict[str, list[str]] = {}
         for name, why in self.replaced.items():
             by_reason.setdefault(why, []).append(name)

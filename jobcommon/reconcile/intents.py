@@ -1,11 +1,13 @@
-"""What becomes of each pod of a job: one table, course of the job by standing of the pod, for every phase.
+"""What becomes of each pod of a job: one table, course of the job by standing of the pod, for every phase, and one that decides
+where features propose something else.
 
 A pod is touched only when what that destroys is on record: how it ended, or that it was stopped by us. So each course stands
 for a stored status, and a pass that records something first (a suspension, a resume, a new attempt, the end of the job) touches
 no pod at all.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from jobcommon.api import labels
@@ -98,7 +100,37 @@ INTENTS: Mapping[Course, Mapping[Standing, Intent]] = {
 """The table. `make golden` prints it into ARCHITECTURE.md."""
 
 
-# What the table leaves, an extension may stop.
+@dataclass(frozen=True, slots=True)
+class ForcePod:
+    """The pod of that UID is deleted by force: its node does not remove it."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPod:
+    """It is restarted in place, by these actions."""
+
+    uid: str
+    actions: Sequence[Action]
+
+
+@dataclass(frozen=True, slots=True)
+class StopPod:
+    """It is not needed, or of no use any more."""
+
+    uid: str
+
+
+PodProposal = ForcePod | RestartPod | StopPod
+ARBITRATION: Mapping[type[PodProposal], Mapping[Intent, Intent]] = {
+    ForcePod: {**dict.fromkeys(Intent, Intent.FORCE), Intent.LEAVE: Intent.FORCE_ONLY},
+    RestartPod: {Intent.LEAVE: Intent.START_AGAIN, Intent.STOP: Intent.START_AGAIN},
+    StopPod: {Intent.LEAVE: Intent.STOP},
+}
+"""By what a feature proposes, and by the intent of the other table, what becomes of a pod; that intent if there is no entry. Of
+several proposals for one pod the first of these counts."""
+
 _WHY = {
     **dict.fromkeys(Standing, "it is not needed"),
     Standing.REPLACED: "to be replaced",
@@ -119,22 +151,32 @@ def pod_actions(
     slots: Slots,
     course: Course,
     known: Mapping[str, Standing],
-    changed: Callable[[Course, Slot, Intent], Intent],
-    start_again: Callable[[Slot], Iterable[Action]],
+    proposed: Iterable[object] = (),
 ) -> Iterator[Action]:
-    """What is done to each pod of a job on that course; `known`: the standing of some, by UID.
-
-    `changed` is the intent for one of the job's own, and `start_again` its restart in place, as the extensions say.
-    """
+    """What is done to each pod of a job on that course; `known`: the standing of some, by UID. `proposed`: by the features."""
+    proposals: dict[str, list[PodProposal]] = {}
+    for one in proposed:
+        if isinstance(one, PodProposal):
+            proposals.setdefault(one.uid, []).append(one)
     for slot, standing in _standings(slots, course, known):
-        intent = INTENTS[course][standing]
-        intent = changed(course, slot, intent) if standing is not Standing.UNOWNED else intent
-        if intent is Intent.START_AGAIN:
-            yield from start_again(slot)
+        intent, proposal = INTENTS[course][standing], None
+        if standing is not Standing.UNOWNED and slot.pod.uid in proposals:
+            intent, proposal = arbitrated(intent, proposals[slot.pod.uid])
+        if isinstance(proposal, RestartPod):
+            yield from proposal.actions
         elif intent is Intent.RELEASE or (intent in (Intent.END, Intent.EXPIRE) and slot.over):
             yield from _released(slot)
         elif intent is not Intent.LEAVE:
             yield from _actions(course, slot, standing, intent)
+
+
+def arbitrated(intent: Intent, proposals: Sequence[PodProposal]) -> tuple[Intent, PodProposal | None]:
+    """What becomes of a pod of which `intent` would become otherwise, and the proposal that decides; None if none does."""
+    for kind, changes in ARBITRATION.items():
+        for proposal in proposals:
+            if isinstance(proposal, kind) and intent in changes:
+                return changes[intent], proposal
+    return intent, None
 
 
 def remove_all_finalizers(pods: Iterable[PodView]) -> list[RemoveFinalizer]:

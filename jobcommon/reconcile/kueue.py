@@ -24,12 +24,12 @@ from jobcommon.framework import Job
 from jobcommon.manifests.children import MAX_LABEL, job_selector, owned, owner_reference
 from jobcommon.manifests.size import elastic_of, fewest
 from jobcommon.reconcile import limits
-from jobcommon.reconcile.extension import Extension
+from jobcommon.reconcile.facts import Facts, Go, Stop
 from jobcommon.reconcile.intents import Course
-from jobcommon.reconcile.kueue_workload import Admission, PodSets, annotations_of, workload_status
+from jobcommon.reconcile.kueue_workload import Admitted, PodSets, annotations_of, workload_status
 from jobcommon.reconcile.plan import WARNING, Action, Event, Get
-from jobcommon.reconcile.rendering import Note, Wait, Why
-from jobcommon.reconcile.situation import Situation
+from jobcommon.reconcile.rendering import Note, Wait
+from jobcommon.reconcile.view import Admission, Lifecycle, PodShape, Proposal, Remark, View, Wake
 from jobcommon.reconcile.wanted import Wanted, changes
 
 # Some changes come without an event of the job, such as a new priority class: we look for them after so many seconds.
@@ -37,16 +37,16 @@ WORKLOAD_POLL_SECONDS = 30.0
 _Fields = Mapping[str, Any] | None
 
 
-class Queue(Extension):
+class Queue(PodShape, Admission, Lifecycle):
     """The queue of one job in one pass. One that the operator does not look after holds nothing and writes nothing."""
 
-    def __init__(self, situation: Situation) -> None:
-        self.framework, self.job, self.observed = situation.framework, situation.job, situation.observed
-        self._situation, self._now = situation, situation.now
+    def __init__(self, view: View | Facts) -> None:
+        self.framework, self.job, self.observed = view.framework, view.job, view.observed
+        self._view, self._now = view, view.now
 
     @classmethod
     def concerns(cls, job: Job) -> bool:
-        """See `Extension`."""
+        """See `Feature`."""
         return job.options.kueue or kueue.QUEUE_LABEL in job.labels
 
     @cached_property
@@ -66,12 +66,27 @@ class Queue(Extension):
             return ""
         return str(found.spec.get("queueName") or "")
 
-    def notes(self, about: ConditionType | None) -> Iterable[Note]:
-        """That the job is not queued, or keeps its quota though its label names another queue or none."""
-        if about == ConditionType.RUNNING:
-            return [Note(self._not_queued)] if self._not_queued else []
-        if about is not None:
-            return []
+    @classmethod
+    def quota(cls, facts: Facts) -> Go | Stop:
+        """Whether its Workload is admitted, and with how many replicas of a type that may have fewer than are asked for."""
+        queue = cls(facts)
+        if queue.suspension is not None:
+            return Stop(queue.suspension, queue._as_cached, bool(queue.name))
+        return Go(queue._most, bool(queue.name))
+
+    def act(self, course: Course | None) -> Iterable[Proposal]:
+        """Keep its Workload as it is to be, and report that the job is not queued, or keeps its quota."""
+        yield from self._changes(course)
+        # A change may come without an event.
+        if self.admission.hold or (self.name and self.found is None and self._not_made):
+            yield Wake(self._now + WORKLOAD_POLL_SECONDS)
+        if self._not_queued:
+            yield Event(WARNING, reasons.NOT_QUEUED, self._not_queued, lasting=True)
+            yield Remark(ConditionType.RUNNING, Note(self._not_queued))
+        yield from (Remark(None, note) for note in self._keeps_quota())
+
+    def _keeps_quota(self) -> Iterable[Note]:
+        """That its label names another queue than that of its quota, or none."""
         label = str(self.job.labels.get(kueue.QUEUE_LABEL) or "")
         if not self._holding or label == self._holding:
             return []
@@ -108,33 +123,27 @@ class Queue(Extension):
         return sorted(owned, key=lambda one: (one.view.deleting, not one.has("Admitted"), not one.has("QuotaReserved")))
 
     @property
-    def is_granted(self) -> bool:
-        """Whether it has quota, or is to get it, for the pods that its Workload names."""
-        return bool(self.name)
-
-    @property
-    def as_cached(self) -> tuple[Get, str] | None:
+    def _as_cached(self) -> tuple[Get, str] | None:
         """The Workload, and the version of it that is decided upon; the cache of it may be older than that of jobs."""
-        if self.suspension is None or self.observed.kueue_off:
+        if self.observed.kueue_off:
             return None
         if self.found is None:
             return Get(KUEUE_API, KUEUE_WORKLOADS, self.workload_name), ""
         return Get(KUEUE_API, KUEUE_WORKLOADS, self.found.view.name), self.found.view.resource_version
 
     @cached_property
-    def suspension(self) -> Wait | None:
+    def suspension(self) -> Note | None:
         """Why the queue does not let the job run; None if it does. A job that runs goes on when Kueue's API is gone."""
         if not self.name or (self.observed.kueue_off and limits.is_started(self.job)):
             return None
-        return Wait(Why.NOT_YET, Note(waits_in(self.name), why)) if (why := self._not_admitted()) else None
+        return Note(waits_in(self.name), why) if (why := self._not_admitted()) else None
 
     @cached_property
-    def admission(self) -> Admission:
+    def admission(self) -> Admitted:
         """What is admitted of the job."""
-        return Admission(self.job, self.found, self._pod_sets, self.observed.cluster)
+        return Admitted(self.job, self.found, self._pod_sets, self.observed.cluster)
 
-    @property
-    def hold(self) -> Wait | None:
+    def wait(self) -> Wait | None:
         """What is missing to create pods as they are admitted."""
         return self.admission.hold
 
@@ -142,24 +151,14 @@ class Queue(Extension):
         """The pod as it is admitted."""
         return self.admission.place(replica, pod)
 
-    def events(self) -> Iterable[Event]:
-        """That the job is not queued."""
-        if self._not_queued:
-            yield Event(WARNING, reasons.NOT_QUEUED, self._not_queued, lasting=True)
-
     @cached_property
     def _not_queued(self) -> str:
         found = not_queued(self.job)
         return f"not queued: {'; '.join(found)}" if found else ""
 
-    def wakes(self) -> Iterable[float]:
-        """When to look again for a change that comes without an event."""
-        awaited = self.admission.hold or (self.name and self.found is None and self._not_made)
-        return [self._now + WORKLOAD_POLL_SECONDS] if awaited else []
-
     # -- what is written ----------------------------------------------------------------------------------------------
 
-    def actions(self, course: Course | None) -> Iterable[Action]:
+    def _changes(self, course: Course | None) -> Iterable[Action]:
         """Create, correct or delete the Workload, or write its status.
 
         While pods may run its quota is in use. MultiKueue runs the job elsewhere once its Workload is admitted here.
@@ -167,7 +166,7 @@ class Queue(Extension):
         if not self.job.options.kueue or (self.job.managed_elsewhere and self.job.managed_by != kueue.MULTIKUEUE):
             return ()
         stopping = course is not None and course is not Course.FINISHED_NONE
-        active = course is Course.GO_ON or (stopping and not all(slot.over for slot in self._situation.slots.ours))
+        active = course is Course.GO_ON or (stopping and not all(slot.over for slot in self._view.slots.ours))
         # One that is under our name and not the job's is not corrected: it is in the way of ours, which the create shows.
         known = (self.found, *self._owned)
         there = {(KUEUE_WORKLOADS, one.view.name): one.view for one in known if one is not None}
@@ -244,14 +243,18 @@ class Queue(Extension):
         elastic = elastic_of(self.framework, self.job)
         return PodSets(self.job, {self.framework.scaled_type: fewest(elastic)} if elastic is not None else {})
 
-    def most(self, kind: str) -> int | None:
-        """The replicas of a type for which there is quota, of a job that may run with fewer than it asks for."""
+    @property
+    def _most(self) -> Mapping[str, int] | None:
+        """By type the replicas for which there is quota, of a job that may run with fewer than it asks for."""
         found = self.found
-        if found is None or not found.admitted or kind not in self._pod_sets.least:
+        if found is None or not found.admitted or not self._pod_sets.least:
             return None
-        names = [one.name for one in self._pod_sets.all if one.type == kind]
-        admitted = (int(found.assignments[name].get("count") or 0) for name in names if name in found.assignments)
-        return sum(admitted) - sum(found.reclaimable.get(name, 0) for name in names)
+        most = dict.fromkeys(self._pod_sets.least, 0)
+        for one in self._pod_sets.all:
+            if one.type in most:
+                admitted = int(found.assignments.get(one.name, {}).get("count") or 0)
+                most[one.type] += admitted - found.reclaimable.get(one.name, 0)
+        return most
 
     def _stale(self, found: Workload) -> bool:
         """Whether the Workload asks for other pods than the job has. While its spec is invalid, nothing of the job changes."""
@@ -339,7 +342,7 @@ class Queue(Extension):
         """The status that it is to have, and None for what goes."""
         used: dict[str, int] = {}
         if self.job.status.attempt_replicas:
-            ours = Counter(slot.replica.type for slot in self._situation.slots.ours if not slot.over)
+            ours = Counter(slot.replica.type for slot in self._view.slots.ours if not slot.over)
             used = {kind: max(self.job.count(kind), ours[kind]) for kind in self._pod_sets.least}
         status = workload_status(self.job, found, self._pod_sets, now, active=active, used=used)
         return {**dict.fromkeys(found.status), **status}

@@ -160,7 +160,7 @@ def _without_repeated_variables(container: Mapping[str, Any]) -> Mapping[str, An
 
 
 @dataclass(frozen=True)
-class Admission:
+class Admitted:
     """What is admitted of one job: nothing without an admitted Workload. `cluster`: see `Observed`."""
 
     job: Job

@@ -1,6 +1,6 @@
 """When a job ends or waits: backoffLimit, deadlines, the time after its success, time to live, and the pace of restarts.
 
-After a deadline a job fails or all its replicas begin a new attempt (extensions may have others). A job of which some
+After a deadline a job fails or all its replicas begin a new attempt (features may have others). A job of which some
 pods have no node holds the nodes of its others for nothing (pendingDeadlineSeconds): it fails, or frees them with a new
 attempt, and other jobs may be placed before. The operator does not suspend the job for it, because that belongs to the user
 and to the queue, which has a time-out of its own.

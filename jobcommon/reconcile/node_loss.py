@@ -15,10 +15,9 @@ from jobcommon.api.status import JobStatus, NodeFailures
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.framework import Job
 from jobcommon.reconcile.ending import PLATFORM_REASONS, Ending, EndType
-from jobcommon.reconcile.extension import Extension
-from jobcommon.reconcile.intents import Course, Intent
-from jobcommon.reconcile.situation import Situation
+from jobcommon.reconcile.intents import Course, ForcePod
 from jobcommon.reconcile.slots import Slot
+from jobcommon.reconcile.view import Lifecycle, PodShape, Wake
 
 FORCE_AFTER_SECONDS = 10.0
 """A kubelet that answers reports the end of a pod at most so long after the grace period."""
@@ -35,45 +34,34 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _MAX_WEIGHT = 100
 
 
-class NodeLoss(Extension):
+class NodeLoss(PodShape, Lifecycle):
     """What is done about nodes, in one pass."""
 
     fields = ("node_failures",)
 
-    def __init__(self, situation: Situation) -> None:
-        self._situation, self._job = situation, situation.job
-
     @classmethod
     def concerns(cls, job: Job) -> bool:
-        """See `Extension`."""
+        """See `Feature`."""
         return job.run_policy.node_loss_seconds is not None or _avoids(job)
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with the tolerations, and with the preference for other nodes."""
-        prepare(self._job, pod["spec"])
+        prepare(self.view.job, pod["spec"])
         return pod
 
-    def intent(self, course: Course, slot: Slot, intent: Intent) -> Intent:
+    def act(self, course: Course | None) -> Iterable[ForcePod | Wake]:
         """Delete by force a pod that has ended or may run twice and that its node does not remove.
 
         In every phase of the job: a pod that stays keeps its quota and its name. A kubelet that dies between a pod's final
         status and its last DELETE leaves such a pod for ever.
         """
-        due = _force_due(self._job, slot) if slot.removal_due is not None else None
-        if due is None or self._situation.now < due:
-            return intent
-        return Intent.FORCE_ONLY if intent is Intent.LEAVE else Intent.FORCE
-
-    def wakes(self) -> Iterable[float]:
-        """When others are to be deleted so."""
-        if self._job.run_policy.node_loss_seconds is None:
-            return []
-        found = (_force_due(self._job, slot) for slot in self._situation.slots.ours)
-        return [due for due in found if due is not None and due > self._situation.now]
+        for slot in self.view.slots.ours if self.view.job.run_policy.node_loss_seconds is not None else ():
+            if (due := _force_due(self.view.job, slot)) is not None:
+                yield Wake(due) if self.view.now < due else ForcePod(slot.pod.uid)
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
         """The failures by node, with those of this pass."""
-        return {"node_failures": counted(self._job, self._situation.accounting.entries)}
+        return {"node_failures": counted(self.view.job, self.view.accounting.entries)}
 
 
 # -- pods that are made ------------------------------------------------------------------------------------------------------

@@ -27,9 +27,8 @@ from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile.accounting import restarts_made, runs_in_place
 from jobcommon.reconcile.ending import EndType, decode
-from jobcommon.reconcile.extension import Extension
+from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.limits import Deadline
-from jobcommon.reconcile.plan import WARNING, Event
 from jobcommon.reconcile.rendering import Note, Sentence, Statement
 from jobcommon.reconcile.reports import (
     DONE,
@@ -40,8 +39,8 @@ from jobcommon.reconcile.reports import (
     summarized,
     takes_reports,
 )
-from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Active, Ended, Leaving, Slot, Starting
+from jobcommon.reconcile.view import End, JobProposal, Lifecycle, Proposal, Remark, View, Wake
 
 # Seconds between setting Stalled and acting; longer than a report can be delayed: after an outage of the API server the report
 # that ends the stall comes first.
@@ -65,17 +64,17 @@ class Stall:
     paused: bool = False
 
 
-class ReportedProgress(Extension):
+class ReportedProgress(Lifecycle):
     """The progress of a job, in one pass."""
 
     fields = ("stall", "early_failures", "failed_replicas", "progress")
 
-    def __init__(self, situation: Situation) -> None:
-        self._situation, self._job = situation, situation.job
+    def __init__(self, view: View) -> None:
+        self._view, self._job = view, view.job
 
     @classmethod
     def concerns(cls, job: Job) -> bool:
-        """See `Extension`."""
+        """See `Feature`."""
         policy, status = job.run_policy, job.status
         on_record = status.stall or status.has(ConditionType.STALLED) or status.early_failures or status.failed_replicas
         return bool(policy.report_progress or policy.min_uptime_seconds is not None or on_record)
@@ -85,8 +84,8 @@ class ReportedProgress(Extension):
         """When the job counts as stalled; None without a deadline or replicas, and while it does not run, is done, or the
         kubelet is to restart a program of it. Before the first steps are made all replicas must run.
         """
-        situation, job, observed, now = self._situation, self._job, self._situation.observed, self._situation.now
-        if not takes_reports(job) or any(s.failed_runs.charged > s.failed_runs.restarted for s in situation.slots.living):
+        view, job, observed, now = self._view, self._job, self._view.observed, self._view.now
+        if not takes_reports(job) or any(s.failed_runs.charged > s.failed_runs.restarted for s in view.slots.living):
             return None
         policy, status, reported = job.run_policy, job.status, observed.reported
         began, report = run_began(status), status.trainer_status
@@ -111,7 +110,7 @@ class ReportedProgress(Extension):
             allowed, plus = policy.evaluation_seconds or 0 if reported else 0, ""
             seconds, name = policy.progress_start_deadline_seconds, "progressStartDeadlineSeconds"
             text = f"{who} has not reported two different steps since {format_time(last)}"
-            seconds = seconds if situation.whole else None
+            seconds = seconds if view.facts.whole else None
         if seconds is None:
             return None
         seen = now - observed.same_for if observed.same_for is not None else None
@@ -142,7 +141,7 @@ class ReportedProgress(Extension):
     @cached_property
     def _early_failures(self) -> EarlyFailures | None:
         """The early failures in a row after this pass: a longer run between them ends the row, however it has ended."""
-        job, accounting, slots = self._job, self._situation.accounting, self._situation.slots
+        job, accounting, slots = self._job, self._view.accounting, self._view.slots
         if (seconds := job.run_policy.min_uptime_seconds) is None:
             return None
         failed = accounting.having(EndType.RETRYABLE)
@@ -153,7 +152,7 @@ class ReportedProgress(Extension):
         latest = max((run for _, run in runs_in_place(slots)), key=_end, default=None) if in_place > 0 else None
         runs: Iterable[Terminated | None] = (slot.failed_runs.last for slot in failed)
         found = job.status.early_failures
-        if found is not None and any(_ran_for(slot, self._situation.now) >= seconds for slot in others):
+        if found is not None and any(_ran_for(slot, self._view.now) >= seconds for slot in others):
             found = None
         for run, times in [*((run, 1) for run in runs), *([(latest, in_place)] if latest is not None else [])]:
             found = _one_more(found, run, times, seconds)
@@ -166,10 +165,10 @@ class ReportedProgress(Extension):
         Replicas that fail together are one incident: a peer that is lost, or a network that is gone, ends many. So incidents
         are counted as the failed runs of the replica that has most of them, which is the same however often the operator looks.
         """
-        situation, accounting, slots = self._situation, self._situation.accounting, self._situation.slots
+        view, accounting, slots = self._view, self._view.accounting, self._view.slots
         job, policy, status = self._job, self._job.run_policy, self._job.status
         limited = policy.report_progress or policy.min_uptime_seconds is not None
-        if not limited or job.restarts_together or situation.suspended or status.has(ConditionType.SUSPENDED):
+        if not limited or job.restarts_together or view.facts.suspended or status.has(ConditionType.SUSPENDED):
             return status.failed_replicas
         counts: dict[Replica, tuple[int, int]] = {}
         over = not policy.report_progress and status.early_failures is None
@@ -198,34 +197,33 @@ class ReportedProgress(Extension):
     @property
     def _progress(self) -> JobProgress | None:
         """What is on record. Of its restarts, one of a program that found no node does not count as one without progress."""
-        known, overdue = self._job.status.progress, self._situation.overdue
+        known, overdue = self._job.status.progress, self._view.overdue
         if known is None or overdue is None or overdue.reason != reasons.PENDING_TOO_LONG:
             return known
         return known.model_copy(update={"restarts": (known.restarts or 0) + 1})
 
-    def statements(self, current: ConditionType) -> Iterable[tuple[Statement, Event | None]]:
-        """The condition Stalled, while it holds and once it does not any more."""
+    def act(self, course: Course | None) -> Iterable[Proposal]:
+        """The condition Stalled, while it holds and once it does not any more, and that a deadline has started again."""
         found, job = self._stall, self._job
-        was = job.status.has(ConditionType.STALLED)
-        if found is not None and self._situation.now >= found.at and current == ConditionType.RUNNING:
-            stalled = Statement(ConditionType.STALLED, True, reasons.STALLED, Sentence(found.text))
-            yield stalled, None if was else Event(WARNING, reasons.STALLED, found.text)
-        elif was:
+        if found is not None and self._view.now >= found.at:
+            yield Statement(ConditionType.STALLED, True, reasons.STALLED, Sentence(found.text), ConditionType.RUNNING)
+        if job.status.has(ConditionType.STALLED):
             over = Sentence(f"{job.kind} {job.key} is no longer stalled")
-            yield Statement(ConditionType.STALLED, False, reasons.PROGRESSING, over), None
+            yield Statement(ConditionType.STALLED, False, reasons.PROGRESSING, over)
+        if found is not None:
+            yield Wake(found.at)
+            paused = "its deadline for progress has started again, because reports could not be taken"
+            yield from [Remark(None, Note(paused))] if found.paused else []
 
-    def notes(self, about: ConditionType | None) -> Iterable[Note]:
-        """That a deadline has started again."""
-        paused = about is None and self._stall is not None and self._stall.paused
-        return [Note("its deadline for progress has started again, because reports could not be taken")] if paused else []
+    def propose(self) -> Iterable[JobProposal]:
+        """What follows from a stall on record, and the end of a job whose restarts bring nothing."""
+        proposals = self._stall.deadline if self._stall is not None else None, self._end
+        return [proposal for proposal in proposals if proposal is not None]
 
-    def deadlines(self) -> Iterable[Deadline]:
-        """What follows from a stall on record."""
-        return [self._stall.deadline] if self._stall is not None and self._stall.deadline is not None else []
-
-    def exhausted(self) -> tuple[str, str] | None:
+    @cached_property
+    def _end(self) -> End | None:
         """Why the job is not restarted any more although backoffLimit allows it."""
-        job, policy, charged = self._job, self._job.run_policy, self._situation.accounting.charged
+        job, policy, charged = self._job, self._job.run_policy, self._view.accounting.charged
         early, known = self._early_failures, self._progress
         limit = MAX_RESTARTS if policy.max_restarts_without_progress is None else policy.max_restarts_without_progress
         text = f"Job {job.name} has failed because"
@@ -235,7 +233,7 @@ class ReportedProgress(Extension):
             times = min(most, charged - (known.restarts or 0))
             if times > limit:
                 steps = f"the highest step has been {known.highest_step} for {times} failed runs"
-                return (
+                return End(
                     reasons.NO_PROGRESS,
                     f"{text} its restarts bring no progress: {steps}; maxRestartsWithoutProgress is {limit}",
                 )
@@ -243,7 +241,7 @@ class ReportedProgress(Extension):
         if early is not None and times > limit:
             seconds = policy.min_uptime_seconds
             runs = f"its last {times} failed runs ended within {seconds} s (minUptimeSeconds), each with {early.exit}"
-            return reasons.NO_PROGRESS, f"{text} {runs}; maxRestartsWithoutProgress is {limit}"
+            return End(reasons.NO_PROGRESS, f"{text} {runs}; maxRestartsWithoutProgress is {limit}")
         return None
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
@@ -258,10 +256,6 @@ class ReportedProgress(Extension):
             "failed_replicas": self._failed_replicas,
             "progress": progress,
         }
-
-    def wakes(self) -> Iterable[float]:
-        """When the job is to count as stalled."""
-        return [self._stall.at] if self._stall is not None and self._stall.at > self._situation.now else []
 
 
 def _on_record(status: JobStatus, found: StallRecord) -> StallRecord | None:

@@ -147,12 +147,13 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One condition as it is to be: whether it holds, and why."""
+    """One condition as it is to be: whether it holds, and why. A feature's may be stated only `beside` that current one."""
 
     type: ConditionType
     holds: bool
     reason: str
     sentence: Sentence
+    beside: ConditionType | None = None
 
 
 def rendered(status: JobStatus, statements: Iterable[Statement], last: Sequence[Note], now: float) -> list[JobCondition]:

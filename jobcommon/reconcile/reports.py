@@ -22,9 +22,9 @@ from jobcommon.api.time_spent import TimeSpent
 from jobcommon.api.timestamp import format_moment, format_time, parse_time, trusted
 from jobcommon.framework import EnvVar, Job
 from jobcommon.manifests.children import with_env
-from jobcommon.reconcile.extension import Extension
+from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.plan import WARNING, Event, Plan, Urgency
-from jobcommon.reconcile.situation import Situation
+from jobcommon.reconcile.view import Lifecycle, PodShape
 
 URL, CA_CERT, TOKEN = "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_CA_CERT", "KUBEFLOW_TRAINER_SERVER_TOKEN"
 VOLUME = "kubeflow-trainer-token"
@@ -49,20 +49,17 @@ def takes_reports(job: Job) -> bool:
     return bool(job.run_policy.report_progress) and job.options.progress is not None
 
 
-class Reporting(Extension):
+class Reporting(PodShape, Lifecycle):
     """What makes the programs of a job report, in one pass."""
-
-    def __init__(self, situation: Situation) -> None:
-        self._framework, self._job = situation.framework, situation.job
 
     @classmethod
     def concerns(cls, job: Job) -> bool:
-        """See `Extension`."""
+        """See `Feature`."""
         return bool(job.run_policy.report_progress)
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with the certificate, the token, and the variables by which its program finds the server."""
-        framework, job, server = self._framework, self._job, self._job.options.progress
+        framework, job, server = self.view.framework, self.view.job, self.view.job.options.progress
         if server is None or not takes_reports(job):
             return pod
         who = audience(framework.api_version, job.namespace, framework.plural, job.name)
@@ -86,9 +83,9 @@ class Reporting(Extension):
             "spec": {**spec, "volumes": volumes, "containers": containers},
         }
 
-    def events(self) -> Iterable[Event]:
+    def act(self, course: Course | None) -> Iterable[Event]:
         """One event if the job asks for reports and the operator takes none."""
-        if self._job.options.progress is None:
+        if self.view.job.options.progress is None:
             text = "reportProgress has no effect: the operator does not accept reports"
             yield Event(WARNING, reasons.NO_PROGRESS_SERVER, text, lasting=True)
 

@@ -3,15 +3,12 @@
 The times are the operator's own: when it saw what had happened, not those of a node's clock.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.time_spent import FIELD_OF, Phase, TimeSpent
 from jobcommon.api.timestamp import format_moment, parse_time
 from jobcommon.framework import Job
-from jobcommon.reconcile.extension import Extension
-from jobcommon.reconcile.situation import Situation
 from jobcommon.reconcile.slots import Slot
 
 _PHASES = {
@@ -20,20 +17,6 @@ _PHASES = {
     ConditionType.RESTARTING: Phase.RESTARTING,
     ConditionType.RUNNING: Phase.RUNNING,
 }
-
-
-class Time(Extension):
-    """The time of a job, in one pass."""
-
-    fields = ("time_spent",)
-
-    def __init__(self, situation: Situation) -> None:
-        self._situation = situation
-
-    def record(self, status: JobStatus) -> Mapping[str, Any]:
-        """The time spent, with that of the phase that ends."""
-        situation = self._situation
-        return {"time_spent": time_spent(situation.job, status, situation.slots.wanted.values(), situation.now)}
 
 
 def phase_of(status: JobStatus) -> Phase | None:

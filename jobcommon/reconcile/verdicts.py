@@ -16,8 +16,9 @@ from jobcommon.reconcile.accounting import Accounting, deletion_before, is_count
 from jobcommon.reconcile.attempts import after_deadline, in_new_attempt
 from jobcommon.reconcile.ending import EndType, init_of
 from jobcommon.reconcile.rendering import Note, described_end, described_failure, described_run
-from jobcommon.reconcile.situation import Situation
+from jobcommon.reconcile.situation import Situation, only
 from jobcommon.reconcile.slots import Slot, Slots, being_deleted
+from jobcommon.reconcile.view import End, NewAttempt
 
 # Of the pods that others are deleting while a job fails, so many are named.
 MAX_NAMED = 3
@@ -83,12 +84,12 @@ def judge(situation: Situation) -> Verdict:
 
 
 def _invalid(situation: Situation) -> Verdict | None:
-    job = situation.job
-    empty = f"spec.{situation.framework.replica_specs}: Required value: all replica types have 0 replicas"
+    view, job = situation.view, situation.view.job
+    empty = f"spec.{view.framework.replica_specs}: Required value: all replica types have 0 replicas"
     wrong = [*map(str, job.errors)] or ([] if any(map(job.asked_of, job.replica_specs)) else [empty])
-    if wrong and not situation.has_begun and not job.missing:
+    if wrong and not view.facts.has_begun and not job.missing:
         return Fail(situation.uncharged, reasons.INVALID_SPEC, "; ".join(wrong))
-    for (plural, name), rejection in situation.observed.rejections.items():
+    for (plural, name), rejection in view.observed.rejections.items():
         if rejection.required:
             text = f"the API server refuses {plural}/{name}: {rejection.message}"
             return Fail(situation.uncharged, reasons.INVALID_SPEC, text)
@@ -97,9 +98,10 @@ def _invalid(situation: Situation) -> Verdict | None:
 
 def _unread(situation: Situation) -> Verdict | None:
     """What an end means for the job is unknown, so nothing but a suspension is decided."""
-    if not situation.blocked.unread:
+    view = situation.view
+    if not view.facts.blocked.unread:
         return None
-    return Suspend(situation) if situation.suspended else GoOn(situation, running=False)
+    return Suspend(situation) if view.facts.suspended else GoOn(situation, running=False)
 
 
 def _succeeded(situation: Situation) -> Verdict | None:
@@ -107,14 +109,12 @@ def _succeeded(situation: Situation) -> Verdict | None:
 
 
 def _failed_for_good(situation: Situation) -> Verdict | None:
-    job = situation.job
-    final = [
-        e for e in situation.accounting.having(EndType.PERMANENT) if not situation.framework.tolerates_failure(job, e.replica)
-    ]
+    view, job = situation.view, situation.view.job
+    final = [e for e in view.accounting.having(EndType.PERMANENT) if not view.framework.tolerates_failure(job, e.replica)]
     if not final:
         return None
-    text = f"{job.kind} {job.name} has failed because {_because(situation.accounting, final)}"
-    return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text, _still_terminating(job, situation.slots))
+    text = f"{job.kind} {job.name} has failed because {_because(view.accounting, final)}"
+    return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text, _still_terminating(job, view.slots))
 
 
 def _because(accounting: Accounting, ends: Sequence[Slot]) -> str:
@@ -124,7 +124,7 @@ def _because(accounting: Accounting, ends: Sequence[Slot]) -> str:
 
 
 def _suspended(situation: Situation) -> Verdict | None:
-    return Suspend(situation) if situation.suspended or _is_stopping(situation) else None
+    return Suspend(situation) if situation.view.facts.suspended or _is_stopping(situation) else None
 
 
 def _is_stopping(situation: Situation) -> bool:
@@ -133,33 +133,34 @@ def _is_stopping(situation: Situation) -> bool:
     Also if the cache shows otherwise: another operator may have deleted them because of the recorded suspension, and the watch
     may lag. A resume that does not enter them would count their exit codes; and half of a job fails without its peers.
     """
-    if not situation.job.status.has(ConditionType.SUSPENDED):
+    view = situation.view
+    if not view.job.status.has(ConditionType.SUSPENDED):
         return False
-    everywhere = (*situation.slots.wanted.values(), *situation.slots.surplus)
-    if any(slot.stays for slot in (*everywhere, *situation.slots.earlier)):
+    everywhere = (*view.slots.wanted.values(), *view.slots.surplus)
+    if any(slot.stays for slot in (*everywhere, *view.slots.earlier)):
         return True
-    return not all(is_counted(situation.accounting, slot) for slot in everywhere if slot.deleting)
+    return not all(is_counted(view.accounting, slot) for slot in everywhere if slot.deleting)
 
 
 def _none_left(situation: Situation) -> Verdict | None:
-    text = limits.none_left(situation.framework, situation.job, situation.slots, situation.missing)
-    return Fail(situation, reasons.of_kind(situation.job.kind, reasons.FAILED), text) if text is not None else None
+    view = situation.view
+    text = limits.none_left(view.framework, view.job, view.slots, view.missing)
+    return Fail(situation, reasons.of_kind(view.job.kind, reasons.FAILED), text) if text is not None else None
 
 
 def _used_up(situation: Situation) -> Verdict | None:
     """The failure of a job that may not be restarted again. A deadline that would restart it remains its cause."""
-    job, cause = situation.job, situation.overdue.cause if situation.overdue is not None else ""
-    leaving = _still_terminating(job, situation.slots)
-    if limits.backoff_exceeded(job, situation.accounting):
-        text = _backoff_message(job, situation.accounting, situation.slots, cause)
+    view = situation.view
+    job, cause = view.job, view.overdue.cause if view.overdue is not None else ""
+    leaving = _still_terminating(job, view.slots)
+    if limits.backoff_exceeded(job, view.accounting):
+        text = _backoff_message(job, view.accounting, view.slots, cause)
         return Fail(situation, reasons.BACKOFF_LIMIT_EXCEEDED, text, leaving)
-    if situation.accounting.attempt > MAX_ATTEMPT:
+    if view.accounting.attempt > MAX_ATTEMPT:
         text = f"{job.kind} {job.name} has failed because attempt {MAX_ATTEMPT} is the last"
         return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text, leaving)
-    if (exhausted := situation.exhausted()) is None:
-        return None
-    reason, text = exhausted
-    return Fail(situation, reason, f"{text}; {cause}" if cause else text, leaving)
+    end = next(iter(only(situation.proposed, End)), None)
+    return Fail(situation, end.reason, f"{end.message}; {cause}" if cause else end.message, leaving) if end else None
 
 
 def _backoff_message(job: Job, accounting: Accounting, slots: Slots, cause: str) -> str:
@@ -182,17 +183,18 @@ def _still_terminating(job: Job, slots: Slots) -> list[Note]:
 
 
 def _resumed(situation: Situation) -> Verdict | None:
-    return Resume(situation) if situation.job.status.has(ConditionType.SUSPENDED) else None
+    return Resume(situation) if situation.view.job.status.has(ConditionType.SUSPENDED) else None
 
 
 def _overdue(situation: Situation) -> Verdict | None:
     """The job fails or all its replicas are restarted, which is charged as a failure of one is."""
-    deadline = next((deadline for deadline in situation.undisturbed.deadlines if situation.now >= deadline.at), None)
+    view = situation.view
+    deadline = next((deadline for deadline in situation.undisturbed.deadlines if view.now >= deadline.at), None)
     if deadline is None:
         return None
     if not deadline.new_attempt:
         return Fail(situation, deadline.reason, deadline.message, waiting=deadline.waiting)
-    charged = after_deadline(situation.job, situation.accounting, [slot.pod for slot in situation.slots.ours])
+    charged = after_deadline(view.job, view.accounting, [slot.pod for slot in view.slots.ours])
     again = situation.with_accounting(charged, overdue=deadline)
     failed = _used_up(again)
     # The deadline that ends the job restarts nothing.
@@ -200,18 +202,20 @@ def _overdue(situation: Situation) -> Verdict | None:
 
 
 def _asked_for(situation: Situation) -> Verdict | None:
-    """An attempt that an extension asks for. One that a failure begins is that attempt, too."""
-    if situation.accounting.attempt > situation.job.attempt or situation.keeps_attempt:
+    """An attempt that a feature asks for. One that a failure begins is that attempt, too."""
+    view = situation.view
+    if view.accounting.attempt > view.job.attempt or view.keeps_attempt:
         return None
-    cause = situation.new_attempt
-    if cause is None:
+    proposal = next(iter(only(situation.proposed, NewAttempt)), None)
+    if proposal is None:
         return None
-    begun = in_new_attempt(situation.job, situation.accounting, [slot.pod for slot in situation.slots.ours])
-    return BeginAttempt(situation.with_accounting(begun), cause)
+    begun = in_new_attempt(view.job, view.accounting, [slot.pod for slot in view.slots.ours])
+    return BeginAttempt(situation.with_accounting(begun), proposal.cause)
 
 
 def _goes_on(situation: Situation) -> Verdict:
-    begins = situation.accounting.attempt > situation.job.attempt and not situation.keeps_attempt
+    view = situation.view
+    begins = view.accounting.attempt > view.job.attempt and not view.keeps_attempt
     return BeginAttempt(situation) if begins else GoOn(situation.undisturbed, situation.outcome.running)
 
 

@@ -1,6 +1,6 @@
 """The objects that a job wants beside its pods, and the one comparison of them with what is observed.
 
-These are its Services, the framework's own (ConfigMaps, autoscalers, …) and those of its extensions. What is missing is
+These are its Services, the framework's own (ConfigMaps, autoscalers, …) and those of its features. What is missing is
 created; what differs in our fields is corrected by one JSON merge patch of the version that was compared; what must not be
 there is deleted. Nothing is written where nothing differs.
 """

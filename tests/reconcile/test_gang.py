@@ -21,7 +21,7 @@ from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.plan import Create
-from jobcommon.reconcile.situation import Situation
+from jobcommon.reconcile.view import look
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, job_manifest, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
@@ -556,7 +556,7 @@ def test_a_replica_that_has_failed_for_good_is_no_member(scheduler: GangSchedule
     there.exit("demo-worker-1", 1).settle()
     assert there.current == "Running"
     job, observed = there.job, there.observed
-    members = Gang(Situation(framework, job, observed, there.now, ())).members
+    members = Gang(look(framework, job, observed, there.now, ())).members
     assert [str(one) for one in members] == ["PS-0", "Worker-0", "Worker-2"]
     if scheduler is NATIVE:
         assert min_count(there.others[KEY]) == 3

@@ -12,11 +12,9 @@ from types import FrameType
 import pytest
 
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.features import FEATURES, asked_in_order
 from jobcommon.reconcile.node_loss import NodeLoss
-from jobcommon.reconcile.situation import Feature
-from jobcommon.reconcile.spec_warnings import SpecWarnings
+from jobcommon.reconcile.view import Lifecycle, Part
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 
@@ -191,12 +189,11 @@ def test_golden_plan(name: str) -> None:
     assert found == path.read_text(), "if this is meant: make golden"
 
 
-#: A job that is scaled is warned.
-UNUSED = [(name, one) for name in sorted(SITUATIONS) for one in FEATURES if one is not SpecWarnings or "scaled" not in name]
+UNUSED = [(name, feature) for name in sorted(SITUATIONS) for feature in FEATURES]
 
 
 @pytest.mark.parametrize(("name", "feature"), UNUSED, ids=[f"{name}-{feature.__name__}" for name, feature in UNUSED])
-def test_an_operator_without_a_feature_that_the_job_does_not_use_decides_alike(name: str, feature: Feature) -> None:
+def test_an_operator_without_a_feature_that_the_job_does_not_use_decides_alike(name: str, feature: type[Part]) -> None:
     world = SITUATIONS[name]()
     others = [other for other in FEATURES if other is not feature]
     decided = plan(world.framework, world.job, world.observed, world.now, others)
@@ -204,7 +201,7 @@ def test_an_operator_without_a_feature_that_the_job_does_not_use_decides_alike(n
 
 
 #: The protocol and the values, which stand in every module's signatures.
-BESIDE = {"jobcommon.reconcile", "jobcommon.reconcile.extension", "jobcommon.reconcile.plan"}
+BESIDE = {"jobcommon.reconcile", "jobcommon.reconcile.view", "jobcommon.reconcile.plan"}
 
 
 @pytest.mark.parametrize("name", sorted(SITUATIONS))
@@ -225,11 +222,11 @@ def test_a_verdict_passes_few_modules(name: str) -> None:
         sys.setprofile(None)
     passed -= BESIDE | {feature.__module__ for feature in FEATURES}
     ends = decided.status is not None and decided.status.finished and not job.status.finished
-    assert len(passed) <= (10 if ends or job.status.finished else 12), sorted(passed)
+    assert len(passed) <= (14 if ends or job.status.finished else 16), sorted(passed)
 
 
 def test_two_features_that_write_one_field_are_refused_when_they_are_loaded() -> None:
-    class Other(Extension):
+    class Other(Lifecycle):
         fields = ("node_failures",)
 
     with pytest.raises(ValueError, match="NodeLoss and Other both record node_failures"):

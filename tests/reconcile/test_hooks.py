@@ -12,10 +12,9 @@ from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.replica import Replica
 from jobcommon.framework import Companion, CompanionKind, Framework
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.extension import Extension
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.rendering import Note, Wait, Why
-from jobcommon.reconcile.situation import Situation
+from jobcommon.reconcile.view import Admission, Lifecycle, PodShape
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, job_manifest, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
@@ -68,19 +67,16 @@ LICENSE = "example.com/license"
 DECISION = Path(reconcile.__file__).parent
 
 
-class Licenses(Extension):
+class Licenses(Admission, PodShape):
     """Holds a job until it has a licence, which its pods then carry."""
 
-    def __init__(self, situation: Situation) -> None:
-        self._license = situation.job.annotations.get(LICENSE)
-
-    @property
-    def hold(self) -> Wait | None:
-        return Wait(Why.NOT_YET, Note("it waits for a licence")) if self._license == "awaited" else None
+    def wait(self) -> Wait | None:
+        awaited = self.view.job.annotations.get(LICENSE) == "awaited"
+        return Wait(Why.NOT_YET, Note("it waits for a licence")) if awaited else None
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
-        annotations = {**(pod["metadata"].get("annotations") or {}), LICENSE: self._license}
-        return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}} if self._license else pod
+        annotations = {**(pod["metadata"].get("annotations") or {}), LICENSE: self.view.job.annotations[LICENSE]}
+        return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
 
 
 def licensed(world: ClusterModel, value: str) -> None:
@@ -124,11 +120,11 @@ def test_a_feature_holds_a_job_and_shapes_its_pods_all_its_life() -> None:
     assert world.current == "Succeeded"
 
 
-QUESTIONS = [name for name in vars(Extension) if not name.startswith("_") and name not in ("fields", "concerns")]
+QUESTIONS = [name for power in (PodShape, Admission, Lifecycle) for name in vars(power) if not name.startswith("_")]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_decision_asks_each_question_in_one_place(question: str) -> None:
     """Two places would get two answers, and one may be forgotten on a branch."""
-    asked = [path.name for path in DECISION.glob("*.py") for _ in re.findall(rf"\bextension\.{question}\b", path.read_text())]
-    assert asked == ["situation.py"]
+    pattern = re.compile(rf"\b(?:part|feature)\.{question}\(")
+    assert sum(len(pattern.findall(path.read_text())) for path in DECISION.glob("*.py")) == 1

@@ -2,13 +2,26 @@
 
 import os
 import re
-from itertools import product
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import chain, combinations, permutations, product
 
 import pytest
 
 from jobcommon.api.replica import Replica
 from jobcommon.reconcile.ending import life_of
-from jobcommon.reconcile.intents import INTENTS, Course, Intent, Standing, pod_actions
+from jobcommon.reconcile.intents import (
+    ARBITRATION,
+    INTENTS,
+    Course,
+    ForcePod,
+    Intent,
+    RestartPod,
+    Standing,
+    StopPod,
+    arbitrated,
+    pod_actions,
+)
 from jobcommon.reconcile.slots import RECORDED_STOP, Slot, Slots
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod, job_manifest
@@ -18,18 +31,27 @@ from tests.architecture.source import ROOT
 DOCUMENT = ROOT / "ARCHITECTURE.md"
 POD = Pod.of(TEST_JOB, read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1})), "Worker", 0)
 PODS = [pod.view for made in (POD, POD.running(), POD.failed(1)) for pod in (made, made.deleting())]
-PLACE = re.compile(r"(<!-- intents -->\n).*(<!-- /intents -->)", re.DOTALL)
+KINDS = (ForcePod, partial(RestartPod, actions=()), StopPod)
+PROPOSED = [*chain.from_iterable(combinations(KINDS, number) for number in range(4))]
 
 
-def printed() -> str:
-    rows = [["", *Course], ["---"] * (len(Course) + 1)]
-    rows += [[standing, *(INTENTS[course].get(standing, "") for course in Course)] for standing in Standing]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+def printed(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    heads = ["", *heads]
+    return "".join(f"| {' | '.join(row)} |\n" for row in [heads, ["---"] * len(heads), *rows])
 
 
-def test_the_table_is_in_the_document() -> None:
+FIRST = [intent for intent in Intent if any(intent in intents.values() for intents in INTENTS.values())]
+TABLES = {
+    "intents": printed(Course, ([one, *(INTENTS[course].get(one, "") for course in Course)] for one in Standing)),
+    "arbitration": printed(FIRST, ([k.__name__, *(now.get(one, "") for one in FIRST)] for k, now in ARBITRATION.items())),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_table_is_in_the_document(name: str) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    wanted = PLACE.sub(lambda place: f"{place[1]}{printed()}{place[2]}", text)
+    place = re.compile(rf"(<!-- {name} -->\n).*(<!-- /{name} -->)", re.DOTALL)
+    wanted = place.sub(lambda found: f"{found[1]}{TABLES[name]}{found[2]}", text)
     if os.environ.get("GOLDEN") == "write":
         DOCUMENT.write_text(wanted, encoding="utf-8")
     assert text == wanted, "see `make golden`"
@@ -43,9 +65,18 @@ def test_what_is_not_on_record_is_left_alone() -> None:
 
 @pytest.mark.parametrize("course", Course)
 @pytest.mark.parametrize("standing", Standing)
-def test_every_pod_has_an_intent_on_every_course_which_any_other_may_replace(course: Course, standing: Standing) -> None:
+def test_every_pod_has_an_intent_on_every_course_whatever_features_propose(course: Course, standing: Standing) -> None:
     assert standing in INTENTS[course]
-    for pod, intent in product(PODS, Intent):
+    for pod, proposed in product(PODS, PROPOSED):
         slot = Slot(Replica("Worker", 0), pod, RECORDED_STOP, life_of(pod))
-        slots = Slots({slot.replica: slot}, ())
-        list(pod_actions(slots, course, {pod.uid: standing}, lambda *_, chosen=intent: chosen, lambda _: ()))
+        list(pod_actions(Slots({slot.replica: slot}, ()), course, {pod.uid: standing}, [one(pod.uid) for one in proposed]))
+
+
+@pytest.mark.parametrize("intent", Intent)
+def test_of_several_proposals_for_one_pod_the_same_one_counts_in_any_order(intent: Intent) -> None:
+    for proposed in PROPOSED:
+        made = [one("uid") for one in proposed]
+        decided = {arbitrated(intent, order) for order in permutations(made)}
+        found = [kind for kind, changes in ARBITRATION.items() if intent in changes and kind in map(type, made)]
+        wanted = (ARBITRATION[found[0]][intent], found[0]) if found else (intent, type(None))
+        assert [(after, type(one)) for after, one in decided] == [wanted]

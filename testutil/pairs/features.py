@@ -14,7 +14,6 @@ from jobcommon.api.status import ConditionType
 from jobcommon.framework import Framework, Job, Options, ProgressServer
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.reconcile.failed_logs import KeptLogs
 from jobcommon.reconcile.features import FEATURES as EXTENSIONS
 from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.in_place import InPlace
@@ -292,7 +291,6 @@ USED: Mapping[Any, Callable[[Job], bool]] = {
     InPlace: lambda job: job.restarts_in_place,
     Gang: lambda job: job.options.gang is not None,
     Queue: lambda job: job.options.kueue,
-    KeptLogs: lambda job: job.keeps_failed_logs,
 }
 """Whether a job uses an extension. One that it does not use must not matter to it."""
 
