@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from benchmarks import scenarios
 from benchmarks.processes import EMBEDDED, REAL, cluster
-from benchmarks.report import Goal, commit, goal_table, machine
+from benchmarks.report import commit, machine
 from benchmarks.workloads import ALL, Workload
 from localcluster.conformance import envtest
 
@@ -60,7 +60,7 @@ async def _measure(arguments: argparse.Namespace) -> None:
     workloads = (Workload(1, 10), Workload(1, 100), Workload(20, 5)) if quick else ALL
     kind = arguments.server or (REAL if envtest.assets() else EMBEDDED)
     lives: list[scenarios.Lives] = []
-    texts, goals = [], list[Goal]()
+    texts: list[str] = []
     async with cluster(kind) as server:
         name = await server.name()
     for wanted in arguments.only or map(str, workloads):
@@ -70,9 +70,8 @@ async def _measure(arguments: argparse.Namespace) -> None:
         else:
             size = Workload.parse(wanted)
             lives.append(await scenarios.lives(kind, size, _rounds(size, arguments)))
-            goals += lives[-1].goals()
     head = f"Server: {name}. Commit: {commit()}. Date: {datetime.now(UTC):%Y-%m-%d}. Machine: {machine()}."
-    print(head, *([scenarios.lives_table(lives)] if lives else []), *texts, *([goal_table(goals)] if goals else []), sep="\n\n")
+    print(head, *([scenarios.lives_table(lives)] if lives else []), *texts, sep="\n\n")
 
 
 def main() -> int:

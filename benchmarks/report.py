@@ -1,40 +1,13 @@
-"""How results are printed: Markdown tables, of figures and of goals."""
+"""How results are printed: Markdown tables."""
 
 import os
 import platform
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from benchmarks.processes import ROOT
 
 MB = 1e6
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What is measured, the figure, and its upper limit."""
-
-    text: str
-    measured: float
-    limit: float
-    unit: str = ""
-
-    @property
-    def met(self) -> bool:
-        """Whether it was reached."""
-        return self.measured <= self.limit
-
-
-def goal_table(goals: Iterable[Goal]) -> str:
-    """Every goal, met or not."""
-    return table(("goal", "at most", "measured", ""), map(_goal, goals))
-
-
-def _goal(goal: Goal) -> tuple[str, ...]:
-    digits = 0 if goal.limit >= 10 or not goal.limit else 2
-    measured = f"{goal.measured:.{digits}f} {goal.unit}".strip()
-    return goal.text, f"{goal.limit:g} {goal.unit}".strip(), measured, "met" if goal.met else "**not met**"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -12,7 +12,7 @@ from time import monotonic
 from benchmarks.kubelet import RUNNING, SUCCEEDED, Kubelet, kubelet
 from benchmarks.operator_process import Operator, operator
 from benchmarks.processes import Server, cluster, prepare
-from benchmarks.report import MB, Goal, p99, seconds, table
+from benchmarks.report import MB, p99, seconds, table
 from benchmarks.sending import send_all
 from benchmarks.watching import job_watch
 from benchmarks.workloads import Workload, baseline_writes, submissions
@@ -20,8 +20,6 @@ from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.client.objects import collection_path
 from jobcommon.operators.tf import TF
 
-#: The goals hold from so many pods on.
-FROM_PODS = 100
 PHASES = ("created", "running", "settle")
 
 
@@ -69,12 +67,6 @@ class Lives:
         yield f"{self.cpu:.2f} s"
         yield f"{median(life.resident for life in self.lives) / MB:.0f} MB"
         yield ", ".join(f"{verb} {count:,.1f}".replace(".0", "") for verb, count in sorted(self.lives[-1].calls.items()))
-
-    def goals(self) -> Iterator[Goal]:
-        """What was to be reached."""
-        if self.workload.pods >= FROM_PODS:
-            yield Goal(f"{self.workload}: creation over plain client", self.ratio, 1.15, "×")
-            yield Goal(f"{self.workload}: CPU per 1,000 pods, whole life", self.cpu, 3.0, "s")
 
 
 def lives_table(found: Iterable[Lives]) -> str:
