@@ -1,0 +1,313 @@
+"""A TrainJob and its runtime: what their definitions refuse, what the two come to, and what the pods know of each other.
+
+The rows are in trainjob.yaml, which says how to read them.
+"""
+
+import copy
+import functools
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcommon.api.definition import RelatedKind
+from jobcommon.crd.definition import related_definition, to_json
+from jobcommon.operators.trainjob.environment import companions, environment, shape_pod
+from jobcommon.operators.trainjob.labels import pod_labels
+from jobcommon.operators.trainjob.models import API_VERSION, STEP_LABEL, TRAINJOB_DEFINITION
+from jobcommon.operators.trainjob.policies import ANNOTATION
+from jobcommon.operators.trainjob.resolve import resolve
+from jobcommon.operators.trainjob.resolved import Resolved, Role
+from jobcommon.operators.trainjob.runtime_models import RUNTIMES
+from jobcommon.operators.trainjob.runtimes import local, shipped
+from localcluster.rules import CompiledSchema, compile_schema, validate_crd
+
+Json = dict[str, Any]
+TRAINJOB = RelatedKind(API_VERSION, "TrainJob", "trainjobs", definition=TRAINJOB_DEFINITION)
+KINDS = {kind.kind: kind for kind in (TRAINJOB, *RUNTIMES)}
+SHIPPED = {runtime["metadata"]["name"]: runtime for runtime in shipped()}
+JOBS = "template.spec.replicatedJobs"
+SHORT = {
+    "JOBS": JOBS,
+    "NODE": f"{JOBS}.0.template.spec.template.spec.containers.0",
+    "FAILURE": "template.spec.failurePolicy",
+    "PATCHED": "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0]",
+}
+
+
+class Loader(yaml.SafeLoader):
+    """With the two short forms of the rows."""
+
+
+def _step(loader: Loader, node: yaml.Node) -> Json:
+    given: Json = loader.construct_mapping(node, deep=True)  # type: ignore[arg-type]
+    step = given.pop("step", "")
+    name = given.pop("name", step)
+    container = {"name": "node" if step == "trainer" else name, "image": "i"}
+    batch = {key: given.pop(key) for key in ("parallelism", "backoffLimit") if key in given}
+    template = {"spec": {"containers": [container]}}
+    labels = {"metadata": {"labels": {STEP_LABEL: step}}} if step else {}
+    return {"name": name, "template": {**labels, "spec": {"template": template, **batch}}, **given}
+
+
+def _patch(loader: Loader, node: yaml.Node) -> Json:
+    pod: Json = loader.construct_mapping(node, deep=True)  # type: ignore[arg-type]
+    found = {"manager": pod.pop("manager", "kueue.x-k8s.io/manager"), **{k: pod.pop(k) for k in ("time",) if k in pod}}
+    job = {"name": pod.pop("role", "node"), "template": {"spec": {"template": {"spec": pod}}}}
+    return found | (
+        {"trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}}} if pod or job["name"] != "node" else {}
+    )
+
+
+Loader.add_constructor("!step", _step)
+Loader.add_constructor("!patch", _patch)
+ROWS = yaml.load((Path(__file__).parent / "trainjob.yaml").read_text(), Loader)
+
+
+def rows(section: str) -> Any:
+    return pytest.mark.parametrize("row", ROWS[section], ids=lambda row: str(row)[:60])
+
+
+def long(path: str) -> str:
+    """The path with the short names written out."""
+    first, _, rest = path.partition(".")
+    return ".".join(filter(None, (SHORT.get(first, first), rest)))
+
+
+def base(row: Mapping[str, Any]) -> Json:
+    """The runtime of a row."""
+    found = copy.deepcopy(SHIPPED[row.get("runtime", "torch-distributed")])
+    for path, value in copy.deepcopy(row.get("change", {})).items():
+        target: Any = found["spec"]
+        *above, last = long(path).split(".")
+        for name in above:
+            target = target[int(name)] if isinstance(target, list) else target.setdefault(name, {})
+        if isinstance(target, list):
+            target[int(last) :] = [value]
+        elif value is None:
+            del target[last]
+        else:
+            target[last] = value
+    return found
+
+
+def train_job(row: Mapping[str, Any], spec: str = "job") -> Json:
+    """The TrainJob of a row."""
+    annotations = {f"{ANNOTATION}{name}": text for name, text in row.get("annotations", {}).items()}
+    metadata = {"name": "a" * row.get("name", 1), "namespace": "default", "uid": "u", "annotations": annotations}
+    whole = {"runtimeRef": {"name": "r"}, **copy.deepcopy(row.get(spec, {}))}
+    return {"apiVersion": API_VERSION, "kind": "TrainJob", "metadata": metadata, "spec": whole}
+
+
+def of(row: Mapping[str, Any]) -> Resolved:
+    """What they come to, without errors."""
+    found = resolve(train_job(row), base(row))
+    assert isinstance(found, Resolved), found
+    return found
+
+
+@functools.cache
+def schema(kind: str) -> CompiledSchema:
+    definition = KINDS[kind].definition
+    assert definition is not None
+    return compile_schema(related_definition(KINDS[kind], definition)["spec"]["versions"][0])
+
+
+def refused(kind: str, new: Json, old: Json | None = None) -> str:
+    """What the API server says; "" for nothing. `replicas` is filled in before."""
+    for job in new["spec"].get("template", {}).get("spec", {}).get("replicatedJobs", ()):
+        job.setdefault("replicas", 1)
+    return "; ".join(str(cause) for cause in schema(kind).validate(new, old))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_definitions_are_valid_and_fit_a_plain_apply(kind: str) -> None:
+    definition = KINDS[kind].definition
+    assert definition is not None
+    crd = related_definition(KINDS[kind], definition)
+    assert validate_crd(crd) == []
+    assert len(to_json(crd)) < 262_144 - 12_000
+    assert crd["spec"]["scope"] == ("Cluster" if kind.startswith("Cluster") else "Namespaced")
+
+
+@rows("runtimes")
+def test_a_runtime_on_which_lists_would_fail_is_refused(row: Json) -> None:
+    found = refused("ClusterTrainingRuntime", base(row))
+    assert row["says"] in found if "says" in row else not found
+
+
+@rows("writes")
+def test_what_may_be_written_and_changed(row: Json) -> None:
+    counts = {"name": "node", "active": row.get("active", 0), "ready": 0, "succeeded": 0, "failed": 0, "suspended": 0}
+    new, old = (train_job(row, part) | {"status": {"jobsStatus": [counts]}} for part in ("after", "before"))
+    found = refused("TrainJob", new, old if "before" in row else None)
+    assert row["says"] in found if "says" in row else not found
+
+
+@pytest.mark.parametrize(("name", "says"), [("a" * 63, ""), ("a" * 64, "no more than 63"), ("1a", "RFC 1035")])
+def test_names(name: str, says: str) -> None:
+    job = train_job({})
+    job["metadata"]["name"] = name
+    found = refused("TrainJob", job)
+    assert says in found if says else not found
+
+
+def at(value: Any, path: list[str]) -> Any:
+    """What is at the path; None for nothing."""
+    if not path or value is None:
+        return value
+    if path[0] == "*":
+        return [at(one, path[1:]) for one in value]
+    return at(value[int(path[0])] if isinstance(value, list) else value.get(path[0]), path[1:])
+
+
+@rows("comes_to")
+def test_a_job_and_its_runtime_come_to(row: Json) -> None:
+    given = train_job(row), base(row)
+    before = copy.deepcopy(given)
+    found = resolve(*given)
+    assert isinstance(found, Resolved), found
+    plain = msgspec.json.decode(msgspec.json.encode(asdict(found)))
+    paths = {path: path.replace("NODE", "roles.0.template.spec.containers.0").split(".") for path in row["is"]}
+    assert {key: at(plain, path) for key, path in paths.items()} == row["is"]
+    assert given == before, "neither of the two may change"
+
+
+@rows("wrong")
+def test_what_is_wrong_names_its_field(row: Json) -> None:
+    found = resolve(train_job(row), base(row))
+    assert isinstance(found, tuple)
+    path = long(row.get("path", "spec.runtimeRef")).replace("ANNOTATION[", f"metadata.annotations[{ANNOTATION}")
+    assert [error.path for error in found] == [path]
+    assert row["says"] in found[0].message
+
+
+JUNK = [None, True, 0, -1, 2**40, 1.5, "", "x", [], {}, [None], [[]], {"a": None}, [{"name": []}], [{"name": 1}]]
+WHOLE = train_job(
+    {
+        "annotations": {"backoffLimit": "2"},
+        "job": {
+            "trainer": {"env": [{"name": "A"}], "resourcesPerNode": {"limits": {"cpu": "1"}}, "command": ["a"]},
+            "initializer": {"dataset": {"storageUri": "hf://a", "env": [{"name": "A"}], "secretRef": {"name": "s"}}},
+            "runtimePatches": [ROWS["writes"][-1]["before"]["runtimePatches"][0]],
+            "runPolicy": {"elastic": {"minReplicas": 1}},
+        },
+    }
+)
+EVERYTHING = base(
+    {
+        "change": {
+            **ROWS["comes_to"][18]["change"],
+            "mlPolicy.torch": {"envInjection": {"targets": [{"jobName": "node", "containerNames": ["node"]}]}},
+            "podGroupPolicy": {"volcano": {"networkTopology": {"mode": "hard"}}},
+            "template.spec.volumeClaimPolicies": [{"templates": [{"metadata": {"name": "data"}, "spec": {}}]}],
+            "FAILURE": {"maxRestarts": 1, "rules": [{"action": "RestartJob", "targetReplicatedJobs": ["node"]}]},
+            "template.spec.coordinator": {"replicatedJob": "node"},
+        }
+    }
+)
+
+
+def places(value: object, above: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """All places in JSON."""
+    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [above, *(path for key, one in below for path in places(one, (*above, key)))]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@settings(max_examples=300)
+@given(data=st.data())
+def test_whatever_stands_anywhere_nothing_raises(which: int, data: st.DataObject) -> None:
+    pair = copy.deepcopy([WHOLE, EVERYTHING])
+    for _ in range(data.draw(st.integers(1, 2))):
+        *above, last = data.draw(st.sampled_from(places(pair[which])[1:]))
+        target: Any = functools.reduce(lambda value, key: value[key], above, pair[which])
+        target[last] = copy.deepcopy(data.draw(st.sampled_from(JUNK)))
+    found = resolve(*pair)
+    assert isinstance(found, Resolved) or (found and all(error.path and error.message for error in found))
+
+
+def addresses(found: Resolved, members: int | None = None) -> dict[str, list[str]]:
+    counts = {role.name: role.pods if members is None else members for role in found.roles}
+    return {name: [f"{found.name}-{name}-0-{index}.{found.subdomain}" for index in range(n)] for name, n in counts.items()}
+
+
+def variables(found: Resolved, role: str = "node", rank: int = 0, members: int | None = None) -> dict[str, str]:
+    one = found.role(role)
+    assert one is not None
+    return {variable.name: variable.value for variable in environment(found, one, rank, addresses(found, members))}
+
+
+@rows("variables")
+def test_variables(row: Json) -> None:
+    assert variables(of(row), row.get("role", "node"), row.get("rank", 0), row.get("members")) == row["is"]
+
+
+def shaped(found: Resolved, role: Role, rank: int = 0) -> Json:
+    pod = {"spec": copy.deepcopy(dict(role.template["spec"]))}
+    spec: Json = shape_pod(found, role, rank, addresses(found), pod)["spec"]
+    return spec
+
+
+@pytest.mark.parametrize(("as_node", "nodes", "last"), [(True, 2, ["a-launcher-0-0.a slots=2"]), (False, 3, [])])
+def test_mpi_by_ssh(as_node: bool, nodes: int, last: list[str]) -> None:
+    found = of(
+        {
+            "runtime": "mpi-distributed",
+            "job": {"trainer": {"numNodes": 3, "numProcPerNode": 2}},
+            "change": {"mlPolicy.mpi.runLauncherAsNode": as_node},
+        }
+    )
+    secret, config = companions(found, addresses(found), running=True)
+    lines = [*(f"a-node-0-{index}.a slots=2" for index in range(nodes)), *last]
+    assert config.manifest == {"data": {"hostfile": "".join(f"{line}\n" for line in lines)}}
+    assert (secret.name, config.name) == ("a-mpi-ssh-auth", "a-mpi-hostfile")
+    assert [one.manifest for one in companions(found, addresses(found), running=False)] == [None]
+    assert variables(found, "launcher")["OMPI_MCA_orte_set_default_slots"] == "2"
+    mounts = [[one["mountPath"] for one in shaped(found, role)["containers"][0]["volumeMounts"]] for role in found.roles]
+    assert mounts == [["/home/mpiuser/.ssh"], ["/home/mpiuser/.ssh", "/etc/mpi"]]
+
+
+def test_further_containers_have_the_variables_of_torch() -> None:
+    pod = f"{JOBS}.0.template.spec.template.spec"
+    change = {
+        f"{pod}.initContainers": [{"name": "check", "env": [{"name": "PET_NNODES", "value": "9"}]}],
+        "mlPolicy.torch": {"envInjection": {"targets": [{"jobName": "node", "containerNames": ["check"]}]}},
+    }
+    found = of({"job": {"trainer": {"numNodes": 2}}, "change": change})
+    spec = shaped(found, found.roles[0], 1)
+    assert {one["name"]: one["value"] for one in spec["initContainers"][0]["env"]} == variables(found, rank=1)
+    assert spec["containers"][0]["ports"] == [{"containerPort": 29500, "protocol": "TCP"}]
+
+
+def test_labels_are_those_of_jobset() -> None:
+    found = of(ROWS["comes_to"][4])
+    labels = pod_labels(found, found.roles[1], 1, 3, namespace="default", uid="u", attempt=2)
+    assert {key.rpartition("/")[2]: value for key, value in labels.items()} == {
+        "jobset-name": "a",
+        "jobset-uid": "u",
+        "replicatedjob-name": "ps",
+        "replicatedjob-replicas": "2",
+        "global-replicas": "3",
+        "restart-attempt": "2",
+        "job-index": "1",
+        "job-key": "df71736f1253c75c44cfe623e33ef9e5fbc2848d",
+        "job-global-index": "2",
+        "group-name": "default",
+        "group-replicas": "3",
+        "job-group-index": "2",
+        "job-name": "a-ps-1",
+        "job-completion-index": "3",
+    }
+
+
+@pytest.mark.parametrize("runtime", [*shipped(), *local()], ids=lambda runtime: str(runtime["metadata"]["name"]))
+def test_what_is_shipped_is_valid_and_runs(runtime: Json) -> None:
+    assert not refused("ClusterTrainingRuntime", copy.deepcopy(runtime))
+    assert isinstance(resolve(train_job({"job": {"trainer": {"numNodes": 2}}}), runtime), Resolved)
