@@ -10,7 +10,7 @@ from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.timestamp import format_time
 from jobcommon.cli.errors import JOB_FAILED, UserError
-from jobcommon.cli.jobs.access import Api, Object
+from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.jobs.surroundings import pods_of
 from jobcommon.cli.resources import as_written, owner_of
@@ -71,16 +71,6 @@ async def restart(api: Api, job: FoundJob, say: Say, *, recreate: bool, seconds:
         raise
     await _set_suspended(api, job, value=False)
     say(f"{job.title} restarted")
-
-
-async def restart_replica(api: Api, job: FoundJob, pod: Object, say: Say) -> None:
-    """Delete one pod, so that the operator replaces it, or restarts all; that is a disruption, not a failure."""
-    _check_unfinished(job, "restarted in part")
-    metadata = pod["metadata"]
-    await api.send(delete(object_path("v1", "pods", job.namespace, metadata["name"]), metadata["uid"]))
-    all_of_them = job.read.restarts_together
-    then = "when it has ended, all replicas are restarted (restartScope: Job)" if all_of_them else "will be replaced"
-    say(f"pod/{metadata['name']} is deleted{';' if all_of_them else ' and'} {then}")
 
 
 async def scale(api: Api, job: FoundJob, replicas: int, kind: str | None, say: Say, *, dry_run: bool = False) -> None:

@@ -145,8 +145,6 @@ def list_command(
 def top_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
     """Show a job's replicas: state, restarts, age, how long each took to start, and why one does not run.
 
-    With a metrics server in the cluster, also what they use.
-
     \b
     Example:
       kubectl train top digits
@@ -182,35 +180,23 @@ def resume_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconf
 
 def restart_command(
     job: Job,
-    rank: str = option("", "Only these replicas: 0, 0,2 or 0-3, or names such as Worker-1.", "RANKS"),
     recreate: bool = flag("For a finished job: delete and recreate it.", "--recreate"),
     timeout: float = duration_option("--timeout", "How long its pods may take to stop.", 300.0, least=1),
     namespace: InNamespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Restart a job: all its pods are stopped, and started again. With --rank, only some of them.
+    """Restart a job: all its pods are stopped, and started again.
 
     \b
     Examples:
       kubectl train restart digits
-      kubectl train restart digits --rank Worker-1
       kubectl train restart digits --recreate      # a finished job
     """
-    from jobcommon.cli.jobs.changes import restart, restart_replica
-    from jobcommon.cli.jobs.logs import chosen_pods
-    from jobcommon.cli.jobs.surroundings import pods_of
+    from jobcommon.cli.jobs.changes import restart
 
     async def change(api: Api, found: FoundJob) -> None:
-        if not rank:
-            await restart(api, found, typer.echo, recreate=recreate, seconds=timeout)
-            return
-        wanted = chosen_pods(found, rank)
-        pods = [pod for pod in await pods_of(api, found) if wanted(pod["metadata"]["name"])]
-        if not pods:
-            raise UserError(f"--rank {rank}: {found.title} has no pod with this rank at present", JOB_FAILED)
-        for pod in pods:
-            await restart_replica(api, found, pod, typer.echo)
+        await restart(api, found, typer.echo, recreate=recreate, seconds=timeout)
 
     _with_job(job, Place(kubeconfig, context, namespace), change)
 
@@ -293,7 +279,7 @@ def register(app: typer.Typer) -> None:
         ("top", top_command, "Show a job's replicas, and what is slow to start."),
         ("suspend", suspend_command, "Stop a job's pods until it is resumed."),
         ("resume", resume_command, "Start a suspended job."),
-        ("restart", restart_command, "Restart a job, or some of its replicas."),
+        ("restart", restart_command, "Restart a job."),
         ("scale", scale_command, "Change the number of a job's workers."),
         ("wait", wait_command, "Wait until a job has finished; exit with its exit code."),
     ):

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from rich.text import Text
 
 from jobcommon.api import labels
 from jobcommon.api.pod import PodView, Running, Terminated, Waiting
-from jobcommon.api.resources import Quantity, parse_quantity
 from jobcommon.api.status import ConditionType
 from jobcommon.api.text import clean
 from jobcommon.api.timestamp import human_duration, parse_time
@@ -34,7 +33,6 @@ from jobcommon.diagnosis.reading import owned_by
 from jobcommon.diagnosis.reported import reported
 from jobcommon.framework import Framework
 
-METRICS_API = "metrics.k8s.io/v1beta1"
 # A start that takes longer is worth a word.
 SLOW = 60.0
 # Of a cause, so much is told in a list; `why` tells the rest.
@@ -219,23 +217,14 @@ def _runs(pod: PodView) -> bool:
     return pod.phase == "Running" and pod.deletion_time is None and not waits
 
 
-@dataclass(frozen=True)
-class Usage:
-    """What a pod uses at present."""
-
-    cpu: Quantity
-    memory: Quantity
-
-
 async def top(api: Api, console: Console, job: FoundJob) -> None:
-    """Print the replicas of a job, and what they use at present."""
-    found, usage = await together(surroundings(api, job), _usage(api, job))
-    show_replicas(console, found, usage, time.time())
+    """Print the replicas of a job."""
+    show_replicas(console, await surroundings(api, job), time.time())
 
 
-def show_replicas(console: Console, found: Found, usage: Mapping[str, Usage], now: float) -> None:
-    """Print one row a replica: how it is, how often it restarted, how long it took to start, and what it uses."""
-    table = _table("REPLICA", "STATE", "RESTARTS", "AGE", "START", "NODE", *(["CPU", "MEMORY"] if usage else []), "CAUSE")
+def show_replicas(console: Console, found: Found, now: float) -> None:
+    """Print one row a replica: how it is, how often it restarted, and how long it took to start."""
+    table = _table("REPLICA", "STATE", "RESTARTS", "AGE", "START", "NODE", "CAUSE")
     rows: list[tuple[float, str]] = []
     for member in (*found.members, *found.spare):
         pod, spare = member.pod, member in found.spare
@@ -244,12 +233,10 @@ def show_replicas(console: Console, found: Found, usage: Mapping[str, Usage], no
         age = now - pod.creation_time if pod.creation_time is not None else 0.0
         start = start_seconds(pod, now)
         rows += [] if spare or start is None else [(start, member.replica)]
-        used = usage.get(pod.name)
-        amounts = [_cpu(used), _memory(used)] if usage else []
         started = "-" if start is None else duration_of(start) + ("" if _first_start(pod) is not None else " …")
         text = Text(clean(cause.text) if cause is not None else "", style="yellow")
         state = clean("Terminating" if pod.deletion_time is not None else SPARE_STATE if spare else pod.phase or "Pending")
-        table.add_row(member.replica, state, str(restarts), human_duration(age), started, pod.node_name or "-", *amounts, text)
+        table.add_row(member.replica, state, str(restarts), human_duration(age), started, pod.node_name or "-", text)
     console.print(table)
     console.print(Text(summary(found, rows)), soft_wrap=True)
     if progress := reported(found.status, now):
@@ -289,39 +276,6 @@ def _first_start(pod: PodView) -> float | None:
         if isinstance(run, Running | Terminated) and run.started_at is not None:
             starts.append(run.started_at)
     return max(starts) if starts and len(starts) == len(pod.containers) else None
-
-
-async def _usage(api: Api, job: FoundJob) -> dict[str, Usage]:
-    """By pod, what the metrics server says; empty without one."""
-    query = (("labelSelector", f"{labels.JOB_NAME}={job.name}"),)
-    try:
-        items = await api.items(collection_path(METRICS_API, "pods", job.namespace), query)
-    except StatusError:
-        return {}
-    return {str(item["metadata"]["name"]): _total(item) for item in items}
-
-
-def _total(item: Object) -> Usage:
-    cpu, memory = Quantity(), Quantity()
-    for container in item.get("containers") or ():
-        used = container.get("usage") or {}
-        cpu, memory = cpu + _amount(used.get("cpu")), memory + _amount(used.get("memory"))
-    return Usage(cpu, memory)
-
-
-def _amount(value: object) -> Quantity:
-    try:
-        return parse_quantity(value)
-    except ValueError:
-        return Quantity()
-
-
-def _cpu(used: Usage | None) -> str:
-    return f"{used.cpu.nanos // 10**6}m" if used is not None else "-"
-
-
-def _memory(used: Usage | None) -> str:
-    return f"{used.memory.nanos // 10**9 // 2**20}Mi" if used is not None else "-"
 
 
 def _table(*titles: str) -> Table:

@@ -98,7 +98,7 @@ def test_the_list_begins_with_what_is_unwell_and_its_formats_have_all_of_the_cau
     )  # fmt: skip
     assert (first["well"], second["well"], second["state"], last["state"]) == (False, True, "Running", "Succeeded")
     replicas = Output.make()
-    show_replicas(replicas.console, over.found, {}, over.now)
+    show_replicas(replicas.console, over.found, over.now)
     assert "the job has finished; restarts: 0" in replicas.text
     # Without the right to read pods the list says what the status says.
     there, output = replace(well.found, pods=(), unread={"pods": "no"}), Output.make()
