@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from jobcommon.cli.doctor.finding import Finding, Severity
-from jobcommon.cli.doctor.served_schema import missing_fields
 from jobcommon.cli.doctor.state import ClusterState, Json
+from jobcommon.controller.unstored import children, schema_of_entries
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 
+PRESERVES = "x-kubernetes-preserve-unknown-fields"
 _MOST_NAMED = 5
 # What is below is the pod's, and follows the Kubernetes version that the definition was generated for.
 _IN_TEMPLATE = re.compile(r"\.template\.")
@@ -30,8 +31,6 @@ def check_definitions(state: ClusterState, frameworks: Sequence[Framework], ours
     """Of each framework's definition, compared with `ours`."""
     for framework in frameworks:
         name = definition_name(framework)
-        if fields := state.undeclared.get(name):
-            yield _prunes_status(framework, framework.storage_version, fields)
         if name not in state.definitions:
             continue
         found = state.definitions[name]
@@ -92,7 +91,7 @@ def _prunes(framework: Framework, name: str, wanted: Mapping[str, Any], served: 
         yield _error(framework, f"has no status subresource in {name}", "the operator cannot write a status")
 
 
-def _prunes_status(framework: Framework, version: str, fields: frozenset[str] | set[str]) -> Finding:
+def _prunes_status(framework: Framework, version: str, fields: set[str]) -> Finding:
     what = f"drops fields of the status in {version}: {_in_short({f'status.{name}' for name in fields})}"
     return _error(framework, what, "the operator is not ready, and does nothing that depends on what it cannot record")
 
@@ -110,3 +109,25 @@ def _error(framework: Framework, what: str, why: str, fix: str = "") -> Finding:
     """About the framework's definition. Unless told otherwise, ours fixes it."""
     fix = fix or f"jobcommon crds --framework {framework.name} | kubectl apply --server-side --force-conflicts -f -"
     return Finding(Severity.ERROR, f"CustomResourceDefinition {definition_name(framework)}", what, why, fix)
+
+
+def missing_fields(wanted: Mapping[str, Any], served: Mapping[str, Any]) -> frozenset[str]:
+    """The names of those fields of the schema `wanted` that the schema `served` drops; of an object that it drops, no more."""
+    return frozenset(_undeclared(wanted, served, ""))
+
+
+def _undeclared(wanted: Mapping[str, Any], served: Mapping[str, Any], path: str) -> Iterator[str]:
+    if served.get(PRESERVES):
+        return
+    declared = served.get("properties") or {}
+    for name, below, child in children(wanted, path):
+        if name in declared:
+            yield from _undeclared(child, declared[name], below)
+        else:
+            yield below
+    if (of_entries := schema_of_entries(wanted)) is not None:
+        found = schema_of_entries(served)
+        if found is not None:
+            yield from _undeclared(of_entries, found, path)
+        elif served.get("type") == "object" and not served.get("additionalProperties"):
+            yield path

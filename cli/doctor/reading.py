@@ -14,7 +14,6 @@ from jobcommon.cli import rbac
 from jobcommon.cli.doctor.definitions import definition_name
 from jobcommon.cli.doctor.operators import OwnOperator, own_operators
 from jobcommon.cli.doctor.platform import KUEUE, KUEUE_DEPLOYMENT
-from jobcommon.cli.doctor.served_schema import undeclared_status_fields
 from jobcommon.cli.doctor.state import ClusterState, Denied, Json, Right, names
 from jobcommon.cli.jobs.access import Query, pages
 from jobcommon.client.objects import collection_path
@@ -90,21 +89,16 @@ async def read_state(transport: Transport, frameworks: Sequence[Framework]) -> C
     groups = await reader.document("API groups", "/apis") or {}
     served = frozenset(str(group.get("name")) for group in groups.get("groups") or ())
     definitions: dict[str, Json | None] = {}
-    undeclared: dict[str, frozenset[str]] = {}
     for framework in frameworks:
         name = definition_name(framework)
         what = f"CustomResourceDefinition {name}"
         definitions[name] = await reader.document(what, f"{_DEFINITIONS}/{quote(name)}")
         if what in reader.unread:
             del definitions[name]
-            fields = await undeclared_status_fields(transport, framework)
-            if fields is not None:
-                undeclared[name] = fields
     state = ClusterState(
         version=str(version.get("gitVersion", "")),
         groups=served,
         definitions=definitions,
-        undeclared=undeclared,
         webhooks=[
             *await reader.items("ValidatingWebhookConfigurations", f"{_ADMISSION}/validatingwebhookconfigurations"),
             *await reader.items("MutatingWebhookConfigurations", f"{_ADMISSION}/mutatingwebhookconfigurations"),

@@ -29,8 +29,7 @@ class Denied:
 class ClusterState:
     """What could be read. `unread` says of the rest what it is and why it could not be read.
 
-    `definitions` are by name, None for one that does not exist. `undeclared` are the status fields that the served schema
-    drops, by name of a definition that could not be read itself. `groups` are the API groups that are served. `jobs` are
+    `definitions` are by name, None for one that does not exist. `groups` are the API groups that are served. `jobs` are
     those of our kinds, and `pods` those of jobs. `dns` is the configuration of CoreDNS. `kueue_denied` is what Kueue's
     ServiceAccount lacks to read our kinds.
     """
@@ -38,7 +37,6 @@ class ClusterState:
     version: str = ""
     groups: frozenset[str] = frozenset()
     definitions: Mapping[str, Json | None] = field(default_factory=dict)
-    undeclared: Mapping[str, frozenset[str]] = field(default_factory=dict)
     webhooks: Sequence[Json] = ()
     leases: Sequence[Json] = ()
     deployments: Sequence[Json] = ()

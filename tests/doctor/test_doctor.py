@@ -194,11 +194,6 @@ def _definition_rows() -> Iterator[Row]:
     yield Row("objects are stored in a version that we do not have",
         {}, ((E, ("stored as v1beta2", '"storedVersions":["v1"]', "kubectl replace")),),
         {**definitions(), "tfjobs.kubeflow.org": stored})
-    yield Row("definitions cannot be read, but the served schema",
-        {"unread": {"CustomResourceDefinition tfjobs.kubeflow.org": "forbidden"},
-         "undeclared": {"tfjobs.kubeflow.org": frozenset({"restarts"})}},
-        ((E, ("tfjobs", "status.restarts")), (U, ("CustomResourceDefinition tfjobs.kubeflow.org", "forbidden"))),
-        {name: one for name, one in definitions().items() if "tfjobs" not in name})
 
 
 def _other_operator_rows() -> Iterator[Row]:

@@ -10,7 +10,7 @@ import pytest
 
 from jobcommon.api.model import model_schema
 from jobcommon.api.status import JobStatus
-from jobcommon.cli.doctor.served_schema import missing_fields
+from jobcommon.cli.doctor.definitions import missing_fields
 from jobcommon.runtime import logging
 from tests.runtime.fakes import a_job, crd
 from tests.runtime.world import JOBS, Process, World, operating
