@@ -282,7 +282,10 @@ def test_further_containers_have_the_variables_of_torch() -> None:
     }
     found = of({"job": {"trainer": {"numNodes": 2}}, "change": change})
     spec = shaped(found, found.roles[0], 1)
-    assert {one["name"]: one["value"] for one in spec["initContainers"][0]["env"]} == variables(found, rank=1)
+    *own, index = spec["initContainers"][0]["env"]
+    assert {one["name"]: one["value"] for one in own} == variables(found, rank=1)
+    assert [index] == spec["containers"][0]["env"]
+    assert index["name"] == "JOB_COMPLETION_INDEX"
     assert spec["containers"][0]["ports"] == [{"containerPort": 29500, "protocol": "TCP"}]
 
 
