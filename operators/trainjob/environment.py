@@ -80,7 +80,7 @@ def shape_pod(resolved: Resolved, role: Role, rank: int, addresses: Addresses, p
     elif role.step is Step.TRAINER and policy.framework in (MLFramework.TORCH, MLFramework.JAX, MLFramework.XGBOOST):
         main = spec["containers"][0]
         if all(port.get("containerPort") != PORT for port in mappings_in(main.get("ports"))):
-            main["ports"] = [*(main.get("ports") or ()), {"containerPort": PORT, "protocol": "TCP"}]
+            main["ports"] = [*(main.get("ports") or ()), {"containerPort": PORT}]
     trainer, wanted = resolved.trainer, policy.targets.get(role.name, frozenset())
     for part in ("initContainers", "containers"):
         for number, container in enumerate(spec.get(part) or ()):

@@ -31,7 +31,7 @@ from jobcommon import (
     mappings_in,
 )
 from jobcommon.operators.trainjob import environment
-from jobcommon.operators.trainjob.labels import pod_labels
+from jobcommon.operators.trainjob.labels import job_labels, pod_labels
 from jobcommon.operators.trainjob.models import API_VERSION, GROUP, OWN_FIELDS, TRAINJOB_DEFINITION
 from jobcommon.operators.trainjob.options import TrainJobOptions
 from jobcommon.operators.trainjob.policies import ANNOTATION
@@ -170,6 +170,7 @@ class _Specialized:
         own = pod_labels(self.resolved, role, number, replica.index, **whose)
         for field in ("labels", "annotations"):
             pod["metadata"][field] = {**pod["metadata"].get(field, {}), **own}
+        pod["metadata"]["labels"] |= job_labels(self.resolved, role, number)
         return pod
 
     def corrections(self, _job: Job, now: float) -> Mapping[str, Any]:
