@@ -22,8 +22,8 @@ from jobcommon.api.definition import Version as Version
 from jobcommon.api.gang import GangScheduler
 from jobcommon.api.job import JobSpec, ReplicaSpec, RestartMethod, RestartPolicy, RestartScope, RunPolicy, template_for
 from jobcommon.api.pod import PodView
-from jobcommon.api.replica import Replica, pod_name, replica_count
-from jobcommon.api.status import MAX_ATTEMPT, JobStatus
+from jobcommon.api.replica import Members, Replica, pod_name
+from jobcommon.api.status import MAX_ATTEMPT, ConditionType, JobStatus
 from jobcommon.api.template import containers_of, mapping_of, mappings_in
 
 GROUP = "kubeflow.org"
@@ -125,7 +125,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(Members):
     """One job at one version: defaulted, its replica types in the framework's order and canonical spelling.
 
     `errors` are those of the spec; such a job keeps only the replica specs that could be read, and `unread` names the types
@@ -134,7 +134,8 @@ class Job:
     framework. `admitted`: no queue keeps it from having pods. `service`: the name of its headless Service where that is
     not its own. `warnings`: what the checks of its spec have found. `spelling`: by type, how its manifest spells it. `asked`:
     by type, the replicas that its user asks for, if `replica_specs` have those of the present attempt instead (see
-    `jobcommon.manifests.size`). `missing`: an object that it refers to does not exist, as `errors` say, and it waits for that.
+    `jobcommon.manifests.size`). `left_out`: by type, the indexes that are not members of that attempt; the others up to its
+    count are. `missing`: an object that it refers to does not exist, as `errors` say, and it waits for that.
     `pods` and `subdomain`: see `ReplicaType` and `Framework`.
     """
 
@@ -164,6 +165,7 @@ class Job:
     warnings: tuple[str, ...] = ()
     spelling: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     asked: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    left_out: Mapping[str, frozenset[int]] = field(default_factory=lambda: MappingProxyType({}))
     missing: bool = False
     pods: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     subdomain: str = ""
@@ -205,6 +207,17 @@ class Job:
         return self.restarts_together and self.run_policy.restart_method == RestartMethod.AUTO
 
     @property
+    def is_elastic(self) -> bool:
+        """Whether the job is resized to the replicas that have nodes."""
+        return self.restarts_together and self.run_policy.elastic is not None
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether its pods wait for each other's nodes, and no program of the attempt has started."""
+        waits = self.status.gathering_since is not None and not self.status.has(ConditionType.SUSPENDED)
+        return waits and self.is_elastic
+
+    @property
     def keeps_failed_logs(self) -> bool:
         """Whether the logs of failed replicas are kept. Restarted in place, a pod runs when its job fails, and is deleted."""
         chosen = self.run_policy.keep_failed_logs
@@ -216,29 +229,9 @@ class Job:
         number = self.status.attempt or 0
         return number if 0 <= number <= MAX_ATTEMPT else 0
 
-    def count(self, kind: str) -> int:
-        """The wanted number of replicas of a type; 0 for one the job does not have."""
-        spec = self.replica_specs.get(kind)
-        return replica_count(spec) if spec else 0
-
     def asked_of(self, kind: str) -> int:
         """The number of replicas of a type that the user requests."""
         return self.asked.get(kind, self.count(kind))
-
-    @property
-    def types(self) -> Sequence[str]:
-        """The types that it has replicas of, in declared order: one with 0 replicas is as one that the job does not name."""
-        return [kind for kind in self.replica_specs if self.count(kind)]
-
-    @property
-    def total_replicas(self) -> int:
-        """The wanted number of replicas over all types."""
-        return sum(self.count(kind) for kind in self.replica_specs)
-
-    @property
-    def replicas(self) -> Iterable[Replica]:
-        """All slots, types in declared order and indices ascending."""
-        return (Replica(kind, index) for kind, spec in self.replica_specs.items() for index in range(replica_count(spec)))
 
     @property
     def service_per_replica(self) -> bool:
@@ -435,10 +428,8 @@ class Framework:
 
     `status_fields(job, status, pods, created, now)`: fields of the status that the kind has beside the common ones. Where
     `conditions` are among them, the common ones stand in `jobConditions`. `created`: the types that are about to get pods.
-    `corrections(job, now)`: a merge patch of the job itself, with what a webhook would have set when it was written; empty if
-    nothing is missing. `suspend_at`: the path of `suspend` in the spec. `rival`: the lease of another controller of this kind;
-    the operator does not act while it is held. `queued_by_kueue`: Kueue queues jobs of this kind itself, in every
-    configuration.
+    `suspend_at`: the path of `suspend` in the spec. `rival`: the lease of another controller of this kind; the operator does
+    not act while it is held. `queued_by_kueue`: Kueue queues jobs of this kind itself, in every configuration.
     `definition` is the schema of a kind whose spec is not that of `JobSpec` with replica specs.
 
     `queue_is_fixed`: the API server refuses another `schedulingPolicy.queue`. `checks` are those of this kind alone; each job
@@ -490,7 +481,6 @@ class Framework:
     subdomain: str = ""
     status_fields: Callable[[Job, JobStatus, Sequence[PodView], Collection[str], float], Mapping[str, Any]] | None = None
     rival: str = ""
-    corrections: Callable[[Job, float], Mapping[str, Any]] | None = None
     suspend_at: tuple[str, ...] = ("runPolicy", "suspend")
     queued_by_kueue: bool = False
 

@@ -6,7 +6,7 @@ in another state and whose `view` is what a controller sees::
     Pod.of(job, "Worker", 0).running(at=10).failed(137, at=20).view
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -264,11 +264,16 @@ class Pod:
         """Our finalizer taken off."""
         return self._with(metadata={"finalizers": [f for f in self.raw["metadata"].get("finalizers", ()) if f != FINALIZER]})
 
-    def with_image(self, image: str, annotations: Mapping[str, str]) -> "Pod":
-        """With another image of the main container, and more annotations."""
-        containers = [{**c, "image": image} if c["name"] == self.main else c for c in self.raw["spec"]["containers"]]
+    def with_image(self, image: str, annotations: Mapping[str, str], others: Collection[tuple[str, str, str]] = ()) -> "Pod":
+        """With another image of the main container and of `others`, and more annotations."""
+        images = {(part, name): text for part, name, text in others} | {("containers", self.main): image}
+        spec = {
+            part: [{**c, "image": images.get((part, c["name"]), c["image"])} for c in self.raw["spec"][part]]
+            for part in ("initContainers", "containers")
+            if part in self.raw["spec"]
+        }
         known = self.raw["metadata"].get("annotations") or {}
-        return self._with(spec={"containers": containers}, metadata={"annotations": {**known, **annotations}})
+        return self._with(spec=spec, metadata={"annotations": {**known, **annotations}})
 
     def expired(self) -> "Pod":
         """The operator has given it a deadline that has passed."""

@@ -157,7 +157,7 @@ class PlatformModel(NodeModel):
     def _apply_to_pod(self, pod: Pod, action: SetImage | RemoveFinalizer | Delete) -> None:
         match action:
             case SetImage() if _fits(pod, action):
-                self.put(pod.with_image(action.image, dict(action.annotations)))
+                self.put(pod.with_image(action.image, dict(action.annotations), action.others))
             case RemoveFinalizer():
                 self.put(pod.without_finalizer())
                 self._reap(pod.name)
@@ -216,4 +216,9 @@ def _fits(pod: Pod, change: SetImage) -> bool:
     """Whether the API server takes the change of its image: the tests of the patch hold."""
     main = pod.raw["spec"]["containers"][0]
     there = (pod.view.uid, pod.view.annotations.get(labels.ATTEMPT), main["name"], main["image"])
-    return there == (change.uid, change.attempt, change.container, change.before)
+    return change.version in ("", pod.view.resource_version) and there == (
+        change.uid,
+        change.attempt,
+        change.container,
+        change.before,
+    )

@@ -1,6 +1,9 @@
 """Names and addresses of a job's replicas."""
 
-from functools import lru_cache
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import count, islice
 
 import msgspec
 
@@ -32,6 +35,61 @@ def _name_of_type(job_name: str, kind: str) -> str:
 def replica_count(spec: ReplicaSpec) -> int:
     """The wanted number of replicas of a spec that has been defaulted or not."""
     return 1 if spec.replicas is None else spec.replicas
+
+
+class Members:
+    """The replicas of a job: of each type those from index 0 on, up to its count, without those that are left out."""
+
+    replica_specs: Mapping[str, ReplicaSpec]
+    left_out: Mapping[str, frozenset[int]]
+
+    def count(self, kind: str) -> int:
+        """The wanted number of replicas of a type; 0 for one the job does not have."""
+        spec = self.replica_specs.get(kind)
+        return replica_count(spec) if spec else 0
+
+    @property
+    def types(self) -> Sequence[str]:
+        """The types that it has replicas of, in declared order: one with 0 replicas is as one that the job does not name."""
+        return [kind for kind in self.replica_specs if self.count(kind)]
+
+    @property
+    def total_replicas(self) -> int:
+        """The wanted number of replicas over all types."""
+        return sum(self.count(kind) for kind in self.replica_specs)
+
+    @property
+    def replicas(self) -> Iterable[Replica]:
+        """All slots, types in declared order and indices ascending."""
+        return (Replica(kind, index) for kind in self.replica_specs for index in self.indexes(kind))
+
+    def indexes(self, kind: str) -> Sequence[int]:
+        """The indexes of the replicas of a type, ascending: from 0 on without gaps, unless some are left out."""
+        return self._with_gaps.get(kind) or range(self.count(kind))
+
+    @cached_property
+    def _with_gaps(self) -> Mapping[str, Sequence[int]]:
+        gaps = {kind: out for kind, out in self.left_out.items() if out}
+        return {kind: [*islice((i for i in count() if i not in out), self.count(kind))] for kind, out in gaps.items()}
+
+    def has(self, replica: Replica) -> bool:
+        """Whether that is one of its replicas."""
+        members = self.indexes(replica.type)
+        at = bisect_left(members, replica.index)
+        return at < len(members) and members[at] == replica.index
+
+    def replicas_of(self, kind: str) -> list[Replica]:
+        """The replicas of one type, in the order of their ranks."""
+        return [Replica(kind, index) for index in self.indexes(kind)]
+
+    def first(self, kind: str) -> Replica:
+        """The replica of a type that has rank 0, whose address the others are given."""
+        return Replica(kind, next(iter(self.indexes(kind)), 0))
+
+    def rank_of(self, replica: Replica) -> int:
+        """The position of a replica among those of its type. It is the index, unless a smaller one is left out."""
+        members = self._with_gaps.get(replica.type)
+        return replica.index if members is None else bisect_left(members, replica.index)
 
 
 def format_indexes(indexes: set[int] | frozenset[int]) -> str | None:

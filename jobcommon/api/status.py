@@ -200,6 +200,16 @@ class JobStatus(ApiModel):
         description="With restartScope Job, the replicas of each type in the current attempt: the size of the world that its "
         "programs know of. Another number in the spec begins a new attempt.",
     )
+    left_out: dict[str, str] = Field(
+        default_factory=dict,
+        description="With runPolicy.elastic, the replicas of each type without a node that the current attempt leaves out, as "
+        "ranges (3,7-9).",
+    )
+    gathering_since: str | None = Field(
+        None,
+        description="With runPolicy.elastic, since when the current attempt waits for nodes. Its programs start together, and "
+        "attemptReplicas has its size, when all replicas have a node or shrinkAfterSeconds have passed. Unset once they start.",
+    )
     last_resize_time: str | None = Field(None, description="When the job was last resized.")
     awaited_checkpoint: str | None = Field(None, description="The last reported checkpoint. The job grows after the next one.")
     service_name: str | None = Field(

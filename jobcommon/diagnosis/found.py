@@ -101,7 +101,7 @@ class Found:
     @cached_property
     def members(self) -> "tuple[Member, ...]":
         """The job's pods that can be read, in the order of its replicas, but for `spare`."""
-        return tuple(member for member in self._all if not is_spare(member.pod))
+        return tuple(member for member in self._all if member not in self.spare)
 
     @cached_property
     def requested(self) -> Mapping[str, Quantity]:
@@ -111,8 +111,9 @@ class Found:
 
     @cached_property
     def spare(self) -> "tuple[Member, ...]":
-        """Those that only ask for a node, for the next attempt of an elastic job."""
-        return tuple(member for member in self._all if is_spare(member.pod))
+        """Those of replicas that the attempt of an elastic job leaves out, which only ask for a node."""
+        names = {self.read.pod_name(replica) for replica in self.read.replicas} if self.read.is_elastic else ()
+        return tuple(member for member in self._all if is_spare(member.pod) and member.pod.name not in names)
 
     @cached_property
     def _all(self) -> "tuple[Member, ...]":

@@ -18,7 +18,7 @@ from jobcommon.diagnosis.starting import not_prepared, not_started
 from jobcommon.diagnosis.stops import stopped, unhealthy
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.ending import decode, is_over
-from jobcommon.reconcile.slots import attempt_of, is_spare, last_is_earlier
+from jobcommon.reconcile.slots import attempt_of, holds_node, is_spare, last_is_earlier
 from jobcommon.reconcile.waiting import REPORT_AFTER
 
 # The operator removes its finalizer, and a kubelet ends a pod, within seconds.
@@ -50,7 +50,7 @@ def cause_of(member: Member, found: Found, now: float) -> Cause | None:
     if not pod.scheduled:
         return _unscheduled(member, found, now)
     if is_spare(pod):
-        return None
+        return _slow(member, found, now) if not holds_node(pod) else None
     if attempt_of(pod) < found.read.attempt:
         # The operator stops it: how its programs end now is no cause, nor is the image that keeps them stopped.
         return _node(pod, found)

@@ -138,7 +138,10 @@ def _annotated(job: Job, variables: Collection[EnvVar]) -> Collection[EnvVar]:
 
     After a restart in place the program so knows of another number of peers. References to other variables are not expanded.
     """
-    if not job.restarts_in_place or sum(len(v.name) + len(v.value.encode()) for v in variables) > MAX_VARIABLES:
+    if (
+        not (job.restarts_in_place or job.is_elastic)
+        or sum(len(v.name) + len(v.value.encode()) for v in variables) > MAX_VARIABLES
+    ):
         return ()
     return [v for v in variables if "$" not in v.value and len(v.name) + len("env.") <= MAX_LABEL]
 

@@ -1,40 +1,69 @@
-"""The size of an attempt: the replicas of each type that its programs know of.
+"""The members of an attempt: the replicas that its programs know of.
 
-Programs read their world when they start, so each attempt of a job with `restartScope: Job` has one size from its beginning to
-its end. It is in the status; another number in the spec is for the next attempt.
+Programs read their world when they start, so each attempt of a job with `restartScope: Job` has the same members from its
+beginning to its end: those of each type from index 0 on, without those that are left out because they have no node. They are
+in the status; another number in the spec is for the next attempt. Indexes name pods, and ranks count members.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
+from hashlib import sha256
 
 from jobcommon.api.job import MAX_REPLICAS, Elasticity
-from jobcommon.api.replica import replica_count
+from jobcommon.api.replica import format_indexes, parse_indexes, replica_count
 from jobcommon.api.status import ConditionType
 from jobcommon.framework import Framework, Job
 
+_GAPS = " without "
+# Of an annotation no more is read than a word has.
+_MAX_GAPS = 400
+
 
 def sized(framework: Framework, job: Job) -> Job:
-    """The job with the replicas of its present attempt, and with those that are asked for while it has none."""
+    """The job with the members of its present attempt, and with all that are asked for while it has none."""
     if not job.restarts_together:
         return job
     asked = {kind: job.asked_of(kind) for kind in job.replica_specs}
     if (elastic := elastic_of(framework, job)) is not None:
         asked[framework.scaled_type] = within_bounds(elastic, asked[framework.scaled_type])
-    return _with(replace(job, asked=asked), asked | _recorded(framework, job))
+    job, known = replace(job, asked=asked), job.status.attempt_replicas
+    if job.status.has(ConditionType.SUSPENDED) or not (known or job.is_gathering):
+        # One that is suspended is resumed with what is asked for by then.
+        return _with(job, asked, {})
+    out = {kind: parse_indexes(text, MAX_REPLICAS) for kind, text in job.status.left_out.items() if kind in asked}
+    if job.is_gathering:
+        return _with(job, {kind: n - sum(i < n for i in out.get(kind, ())) for kind, n in asked.items()}, out)
+    # Types that were added since have no replicas in it.
+    size = {kind: known.get(kind, 0) for kind in fixed_counts(framework, job)}
+    valid = all(count >= 0 for count in size.values()) and sum(size.values()) <= MAX_REPLICAS
+    return _with(job, asked | size, out) if valid else _with(job, asked, {})
 
 
 def with_size(framework: Framework, job: Job, text: str) -> Job | None:
-    """The job with the size that was written so by `size_text`; None if it cannot be read."""
-    pairs = [entry.partition("=") for entry in text.split(",") if entry]
-    if not all(kind in job.replica_specs and count.isdecimal() and len(count) < 6 for kind, _, count in pairs):
-        return None
-    size = dict.fromkeys(fixed_counts(framework, job), 0) | {kind: int(count) for kind, _, count in pairs}
-    return _with(job, size) if pairs and sum(size.values()) <= MAX_REPLICAS else None
+    """The job with the members that were written so by `size_text`; None if it cannot be read."""
+    size, out = dict.fromkeys(fixed_counts(framework, job), 0), dict[str, frozenset[int]]()
+    for entry in filter(None, text.split(",")):
+        kind, _, written = entry.partition("=")
+        count, _, gaps = written.partition(_GAPS)
+        if kind not in job.replica_specs or not count.isdecimal() or len(count) > 5:
+            return None
+        size[kind], out[kind] = int(count), parse_indexes(gaps.replace(" ", ","), MAX_REPLICAS)
+        if bool(gaps) != bool(out[kind]):
+            return None
+    return _with(job, size, out) if text and sum(size.values()) <= MAX_REPLICAS else None
 
 
 def size_text(framework: Framework, job: Job) -> str:
-    """The size of the present attempt, as pods have it."""
-    return ",".join(f"{kind}={count}" for kind, count in fixed_counts(framework, job).items())
+    """The members of the present attempt, as pods have them: ``Master=1,Worker=3 without 1``."""
+    return ",".join(f"{kind}={count}{_gaps(job, kind)}" for kind, count in fixed_counts(framework, job).items())
+
+
+def _gaps(job: Job, kind: str) -> str:
+    if not (out := job.left_out.get(kind)) or not (members := job.indexes(kind)):
+        return ""
+    text = format_indexes({index for index in out if index < members[-1]}) or ""
+    text = text.replace(",", " ") if len(text) <= _MAX_GAPS else sha256(text.encode()).hexdigest()[:16]
+    return f"{_GAPS}{text}" if text else ""
 
 
 def elastic_of(framework: Framework, job: Job) -> Elasticity | None:
@@ -60,24 +89,12 @@ def fixed_counts(framework: Framework, job: Job, counts: Mapping[str, int] | Non
     return {kind: job.count(kind) if counts is None else counts[kind] for kind in kinds}
 
 
-def _with(job: Job, size: Mapping[str, int]) -> Job:
+def _with(job: Job, size: Mapping[str, int], left_out: Mapping[str, frozenset[int]]) -> Job:
     specs = {
         kind: spec if (count := size.get(kind)) in (None, replica_count(spec)) else spec.model_copy(update={"replicas": count})
         for kind, spec in job.replica_specs.items()
     }
-    return replace(job, replica_specs=specs)
-
-
-def _recorded(framework: Framework, job: Job) -> dict[str, int]:
-    """The size on record, without types that were added since. A job that is suspended has none: it is resumed with what is
-    asked for by then.
-    """
-    known = job.status.attempt_replicas
-    if not known or job.status.has(ConditionType.SUSPENDED):
-        return {}
-    size = {kind: known.get(kind, 0) for kind in fixed_counts(framework, job)}
-    valid = all(count >= 0 for count in size.values()) and sum(size.values()) <= MAX_REPLICAS
-    return size if valid else {}
+    return replace(job, replica_specs=specs, left_out=left_out)
 
 
 def named(kind: str, count: int = 2) -> str:

@@ -16,7 +16,7 @@ from itertools import islice
 from math import inf
 
 from jobcommon.api.pod import PodView, Terminated
-from jobcommon.api.replica import Replica, format_indexes, replica_count
+from jobcommon.api.replica import Replica, format_indexes
 from jobcommon.api.status import MAX_FAILURES, MAX_OUTPUT, ConditionType, Failure, JobStatus, ReplicaStatus
 from jobcommon.api.timestamp import format_moment, format_time
 from jobcommon.framework import FINALIZER, Framework, Job, Tallies
@@ -169,14 +169,14 @@ def replica_statuses(
         kind: known.get(kind, ReplicaStatus()).model_copy(
             update={
                 "active": (tallies[kind].active if active else 0) or None,
-                "succeeded": sum(index < replica_count(spec) for index in accounting.succeeded[kind]) or None,
+                "succeeded": len(accounting.succeeded[kind].intersection(job.indexes(kind))) or None,
                 "failed": tallies[kind].failed or None,
                 "selector": selectors.get(kind),
                 "succeeded_indexes": format_indexes(accounting.succeeded[kind]),
                 "failed_runs": accounting.charged_by_type.get(kind) or None,
             }
         )
-        for kind, spec in job.replica_specs.items()
+        for kind in job.replica_specs
     }
     return {**kept, **ours}
 

@@ -121,6 +121,9 @@ def change_of_attempt(
     Running pods are stopped at once. Ended pods are kept until the next attempt is due, because they say when the last one
     started. Unless it `begins`, nothing happens to them.
     """
+    if job.is_elastic:
+        # Its node is silent: the others are not held for what cannot be had again.
+        earlier = [slot for slot in earlier if slot.removal_due is None or slot.removal_due > now]
     if not begins:
         return AttemptChange(delayed=[slot.pod.uid for slot in earlier], due=inf)
     restarted, recorded_at = limits.restarts_so_far(job.status)

@@ -80,12 +80,6 @@ def plan_with(framework: Framework, job: Job, observed: Observed, now: float, fe
         return Plan(in_order(remove_all_finalizers(observed.pods), observed.backed_off), reason="job is being deleted")
     if job.status.finished:
         return plan_finished(Situation(look(framework, job, observed, now, features)))
-    if framework.corrections is not None and (changes := framework.corrections(job, now)):
-        # Alone: the status is written to the version that was read.
-        known = {"metadata": {"uid": job.uid, "resourceVersion": job.resource_version}}
-        update = Update(job.api_version, framework.plural, job.name, known, changes)
-        if actions := in_order([update], observed.backed_off):
-            return Plan(actions, reason="fields of the spec are filled in")
     return carry_out(judge(Situation(look(framework, as_addressed(job, observed), observed, now, features))))
 
 
@@ -358,6 +352,8 @@ _URGENT = (
     "restarts",
     "disruptions",
     "attempt",
+    "gathering_since",
+    "left_out",
     "service_name",
     "failures",
 )
@@ -430,11 +426,11 @@ def _late_successes(job: Job, accounting: Accounting) -> tuple[Slot, ...]:
     """
     if not (late := accounting.having(EndType.SUCCEEDED)):
         return ()
-    statuses, wanted = job.status.replica_statuses, {kind: job.count(kind) for kind in job.replica_specs}
+    statuses = job.status.replica_statuses
     more = {
         kind
         for kind, indexes in accounting.succeeded.items()
-        if kind in statuses and sum(index < wanted[kind] for index in indexes) > (statuses[kind].succeeded or 0)
+        if kind in statuses and len(indexes.intersection(job.indexes(kind))) > (statuses[kind].succeeded or 0)
     }
     return tuple(slot for slot in late if slot.replica.type in more)
 
@@ -479,7 +475,7 @@ def _with_counts(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]
     for kind, status in job.status.replica_statuses.items():
         fields: dict[str, Any] = {"active": active[kind] or None} if status.active != (active[kind] or None) else {}
         if (indexes := succeeded.get(kind)) is not None:
-            fields |= {"succeeded": sum(i < job.count(kind) for i in indexes), "succeeded_indexes": format_indexes(indexes)}
+            fields |= {"succeeded": len(indexes.intersection(job.indexes(kind))), "succeeded_indexes": format_indexes(indexes)}
         if fields:
             changed[kind] = status.model_copy(update=fields)
     if not changed:

@@ -1,184 +1,289 @@
-"""The size of a job whose replicas are restarted together: an attempt of another size, as its user or the nodes ask for it.
+"""The members of a job whose replicas are restarted together: who takes part in an attempt, as its user or the nodes ask.
 
-All programs of an attempt know of the same number of replicas. A resize is a new attempt, which is recorded first like any
-other, and charges nothing. With `runPolicy.elastic` an attempt leaves out the replicas that find no node. Their pods ask for
-nodes again later, as spare ones: the image of a spare pod cannot be parsed, so the kubelet binds it and starts nothing. When it
-has a node, an attempt of the larger size begins, in which the pod is started like any other that is restarted in place.
+All programs of an attempt know of the same members. A resize is a new attempt, which is recorded first like any other, and
+charges nothing. With `runPolicy.elastic` an attempt gathers its pods before it starts a program: their images cannot be parsed,
+so kubelets set them up and start nothing, and pods that are kept are stopped in the same way. When all have a node, or some
+have found none for shrinkAfterSeconds, those that have one are recorded as its members, and start together. So a lost node
+costs one restart. Those that are left out ask for nodes again later, as spare pods, which join by a new attempt.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from math import inf
 from typing import Any
 
-from jobcommon.api import labels
+from jobcommon.api import labels, reasons
 from jobcommon.api.job import Elasticity
-from jobcommon.api.replica import Replica
+from jobcommon.api.replica import Replica, format_indexes
 from jobcommon.api.status import ConditionType, JobStatus
-from jobcommon.api.timestamp import format_moment, parse_time, trusted
+from jobcommon.api.timestamp import format_moment, format_time, parse_time, trusted
 from jobcommon.framework import Job
 from jobcommon.manifests.children import CORE
-from jobcommon.manifests.size import elastic_of, fixed_counts, named, size_text, within_bounds
+from jobcommon.manifests.size import elastic_of, fewest, fixed_counts, named, size_text
 from jobcommon.reconcile import in_place, limits
-from jobcommon.reconcile.intents import Course, StopPod
-from jobcommon.reconcile.plan import Create
+from jobcommon.reconcile.intents import Course, RestartPod
+from jobcommon.reconcile.plan import NORMAL, Action, Create, Event
 from jobcommon.reconcile.rendering import Note, Why
-from jobcommon.reconcile.slots import Slot, is_spare
-from jobcommon.reconcile.view import Lifecycle, NewAttempt, Proposal, Remark, View, Wake
+from jobcommon.reconcile.slots import STARTING, Slot, holds_node, is_spare
+from jobcommon.reconcile.view import Lifecycle, NewAttempt, PodShape, Proposal, Remark, View, Wake
 
 SHRINK_AFTER = 60.0
 GROW_AFTER = 600.0
 CHECKPOINT = "checkpoint"
 """The reported metric that names the last checkpoint."""
+_NOBODY = frozenset[int]()
 
 
-class Elastic(Lifecycle):
-    """The size of a job, in one pass."""
+class Elastic(PodShape, Lifecycle):
+    """The members of a job, in one pass."""
 
-    fields = ("attempt_replicas", "last_resize_time", "awaited_checkpoint")
+    fields = ("attempt_replicas", "left_out", "gathering_since", "last_resize_time", "awaited_checkpoint")
 
     def __init__(self, view: View) -> None:
-        self._situation, self._job = view, view.job
+        self.view, self._job, self._now = view, view.job, view.now
         self._kind = view.framework.scaled_type
 
     @classmethod
     def concerns(cls, job: Job) -> bool:
         """See `Feature`."""
-        return job.restarts_together or bool(job.status.attempt_replicas)
+        return job.restarts_together or bool(job.status.attempt_replicas) or job.status.gathering_since is not None
+
+    @cached_property
+    def _elastic(self) -> Elasticity | None:
+        return elastic_of(self.view.framework, self._job)
 
     @cached_property
     def _policy(self) -> Elasticity | None:
         """The policy by which the job is resized by itself. Not once a replica has succeeded, which would have to run again."""
-        done = any(self._situation.facts.entered.succeeded.values())
-        return elastic_of(self._situation.framework, self._job) if self._job.status.attempt_replicas and not done else None
+        recorded = self._job.status.attempt_replicas or self._job.is_gathering
+        return self._elastic if recorded and not any(self.view.facts.entered.succeeded.values()) else None
 
     def propose(self) -> Iterable[NewAttempt]:
         """The resize that is due."""
         return [NewAttempt(cause)] if (cause := self._resize()) is not None else []
 
     def _resize(self) -> str | None:
-        """The resize that is due."""
-        recorded = self._job.status.attempt_replicas
-        if not self._job.restarts_together or self._situation.start_time is None:
+        """The same as a part of a sentence. While pods are gathered, the members change without an attempt."""
+        if not self._job.restarts_together or self.view.start_time is None or self._job.is_gathering:
             return None
-        if not recorded:
-            # The pods were made before the size was on record, and the spec has changed in between. Those that were made before
-            # restartScope Job have no size: they know of another one if some are missing or too many.
-            situation = self._situation
-            other = {slot.pod.annotations.get(labels.SIZE, "") for slot in situation.slots.wanted.values()}
-            other -= {size_text(situation.framework, self._job)}
-            if not (limits.is_started(self._job) and (situation.missing or situation.slots.surplus)):
-                other -= {""}
-            return f"it is resized: its pods belong to a job with {max(other) or 'other replicas'}" if other else None
-        return self._cause(self._present, self._next)
+        if self._job.status.attempt_replicas:
+            return self._cause
+        # The pods were made before the size was on record, and the spec has changed in between. Those that were made before
+        # restartScope Job have no size: they know of another one if some are missing or too many.
+        view = self.view
+        other = {s.pod.annotations.get(labels.SIZE, "") for s in view.slots.wanted.values() if not is_spare(s.pod)}
+        other -= {size_text(view.framework, self._job)}
+        if not (limits.is_started(self._job) and (view.missing or view.slots.surplus)):
+            other -= {""}
+        return f"it is resized: its pods belong to a job with {max(other) or 'other replicas'}" if other else None
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
-        """The size of the attempt that the status is of."""
-        job, before = self._job, self._job.status.attempt_replicas
-        at, awaited = job.status.last_resize_time, None
-        if not job.restarts_together or self._situation.start_time is None or status.has(ConditionType.SUSPENDED):
-            size: Mapping[str, int] = {}
-        elif status.attempt == job.status.attempt and before:
-            size, awaited = before, self._awaited
+        """The members of the attempt that the status is of, and whether they are still gathered."""
+        job, since, awaited, out = self._job, None, None, self._out
+        size: Mapping[str, int] = job.status.attempt_replicas
+        at = job.status.last_resize_time
+        moment = format_moment(self._now)
+        if not job.restarts_together or self.view.start_time is None or status.has(ConditionType.SUSPENDED):
+            size, out = {}, _NOBODY
+        elif status.attempt != job.status.attempt or not (size or job.is_gathering):
+            counts, out = self._next
+            at = moment if size and self._changes else at
+            size, since = (counts, None) if self._elastic is None else (size, moment)
+        elif job.is_gathering:
+            out, decided = self._gathered
+            at = moment if out != self._out else at
+            if decided:
+                counts = fixed_counts(self.view.framework, job)
+                size = {**counts, self._kind: len(self._asked - out)} if self._kind in counts else counts
+            else:
+                since = job.status.gathering_since if out == self._out else moment
         else:
-            size = self._next
-            at = format_moment(self._situation.now) if before and self._cause(before, size) else at
-        return {"attempt_replicas": dict(size), "last_resize_time": at, "awaited_checkpoint": awaited}
+            awaited = self._awaited
+        left_out = {self._kind: format_indexes(out)} if out and self._elastic is not None else {}
+        return {
+            "attempt_replicas": dict(size), "left_out": left_out, "gathering_since": since, "last_resize_time": at,
+            "awaited_checkpoint": awaited,
+        }  # fmt: skip
 
     def act(self, course: Course | None) -> Iterable[Proposal]:
-        """Ask for nodes again for the replicas that are left out, and stop spare pods that are not needed or have ended."""
-        yield from (Wake(at) for at in self.due if at is not None)
+        """Start the pods that are gathered, and ask for nodes again for the replicas that are left out."""
+        yield from map(Wake, self._wakes())
         if course is not Course.GO_ON:
             return
-        slots, left_out = self._situation.slots, self._left_out
-        there = {slot.replica for slot in slots.spare}
-        yield from (
-            StopPod(slot.pod.uid)
-            for slot in (*slots.spare, *slots.unknown)
-            if is_spare(slot.pod) and not (slot.replica in left_out and slot.stays)
-        )
-        yield from (self._create(replica) for replica in left_out if replica not in there)
-        have, asked = self._job.count(self._kind), self._job.asked_of(self._kind)
-        if self._policy is not None and have < asked:
-            # The job is smaller than it is to be.
-            quota = f", and has quota for {self._most}" if self._most < asked else ""
-            yield Remark(ConditionType.RUNNING, Note(f"with {have} of {asked} {named(self._kind)}{quota}"))
+        slots = self.view.slots
+        for slot in (*slots.notable, *slots.spare):
+            if is_spare(slot.pod) and (actions := self._use_of(slot)) is not None:
+                yield RestartPod(slot.pod.uid, actions)
+        # The name of a pod on a node that is silent, or of an earlier job, cannot be had yet.
+        taken = {slot.pod.name for slot in (*slots.spare, *slots.earlier)} | self.view.observed.predecessors
+        left_out = (Replica(self._kind, index) for index in self._left_out)
+        yield from (self._create(replica) for replica in left_out if self._job.pod_name(replica) not in taken)
+        yield from self._words()
+
+    def _use_of(self, slot: Slot) -> Sequence[Action] | None:
+        """What is done to a pod whose program has not begun; None if it is of no use.
+
+        One that has ended stays until the next may be made.
+        """
+        member = self._job.has(slot.replica)
+        if slot.replica.type in self.view.facts.blocked.types:
+            return ()
+        if not member and not (slot.replica.type == self._kind and slot.replica.index in self._left_out):
+            return None
+        if slot.over and not slot.deleting and self._now < in_place.again_at(slot, self._tried_since, self._now):
+            return ()
+        if member:
+            return self._in_place.first_start(slot)
+        return () if slot.stays and self._now < self._tried_until(slot) else None
+
+    @cached_property
+    def _in_place(self) -> in_place.InPlace:
+        return in_place.InPlace(self.view)
 
     def _create(self, replica: Replica) -> Create:
-        manifest = in_place.spare(self._job, self._situation.pod(replica))
-        return Create(CORE, "pods", self._job.pod_name(replica), manifest, replica_type=replica.type)
+        manifest = self.view.pod(replica)
+        return Create(CORE, "pods", self._job.pod_name(replica), manifest, replica_type=replica.type, spare=True)
+
+    def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
+        """The pod, as one that starts no program until its attempt has its members."""
+        if self._job.is_elastic and not self._job.restarts_in_place:
+            pod = self._in_place.marked(replica, pod)
+        waits = self._job.is_gathering or (self._elastic is not None and not self._job.has(replica))
+        return in_place.spare(self._job, pod) if waits else pod
+
+    def _words(self) -> Iterable[Proposal]:
+        """That the job is smaller than it is to be, or will be."""
+        have, asked = self._job.count(self._kind), len(self._asked)
+        if self._job.is_gathering and self._now < self._due < inf:
+            yield Remark(None, Note(f"at {format_time(self._due)} it starts without those that have no node"))
+        if self._job.is_gathering and self._without_room and self._gathered[0] != self._out:
+            left = len(self._asked - self._gathered[0])
+            text = f"attempt {self._job.attempt} begins with {left} of {asked} {named(self._kind)}: {self._no_room}"
+            yield Event(NORMAL, reasons.of_kind(self._job.kind, reasons.RESTARTING), text)
+        if self._policy is not None and have < asked:
+            quota = f", and has quota for {self._most}" if self._most < asked else ""
+            yield Remark(ConditionType.RUNNING, Note(f"with {have} of {asked} {named(self._kind)}{quota}"))
 
     @property
     def due(self) -> tuple[float | None, float | None]:
         """When it can be resized next, to fewer replicas and to more; None if it cannot."""
-        return self._shrinks_at, self._grows_at
+        smaller = self._smaller is not None and self._smaller > self._out
+        return self._due if smaller and self._due < inf else None, self._grows_at
 
-    # -- the size of the next attempt -------------------------------------------------------------------------------
+    def _wakes(self) -> Iterable[float]:
+        """When it can be resized next, and when a spare pod is to be made anew."""
+        found = [self._due if self._smaller is not None else None, self._grows_at, *self._joins_at]
+        for slot in (*self.view.slots.notable, *self.view.slots.spare):
+            if is_spare(slot.pod):
+                found += [in_place.again_at(slot, self._tried_since, self._now)] if slot.over else [self._tried_until(slot)]
+        return [at for at in found if at is not None and at < inf]
+
+    # -- the members --------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _present(self) -> Mapping[str, int]:
-        gone = {kind: n for kind, n in self._job.status.attempt_replicas.items() if kind not in self._job.replica_specs}
-        return {**gone, **fixed_counts(self._situation.framework, self._job)}
+    def _asked(self) -> frozenset[int]:
+        """The indexes that are asked for."""
+        return frozenset(range(self._job.asked_of(self._kind)))
+
+    @cached_property
+    def _members(self) -> frozenset[int]:
+        return frozenset(self._job.indexes(self._kind))
+
+    @property
+    def _out(self) -> frozenset[int]:
+        """Who of those that are asked for is left out."""
+        return self._asked - self._members
 
     @cached_property
     def _most(self) -> int:
         """The number that is asked for, as far as the job may have it."""
-        return self._situation.facts.most(self._kind)
+        return self.view.facts.most(self._kind)
 
     @cached_property
-    def _next(self) -> Mapping[str, int]:
-        """The size that a new attempt has."""
-        job = self._job
-        asked = fixed_counts(self._situation.framework, job, {kind: job.asked_of(kind) for kind in job.replica_specs})
-        if elastic_of(self._situation.framework, job) is None:
-            return asked
-        have, wanted = job.count(self._kind), self._most
-        if wanted > have:
-            wanted = have + len(self._placed)
-        if self._shrinks_at is not None and self._situation.now >= self._shrinks_at and self._smaller < min(have, wanted):
-            wanted = self._smaller
-        return {**asked, self._kind: wanted}
+    def _next(self) -> tuple[Mapping[str, int], frozenset[int]]:
+        """The size that a new attempt begins with, and who is left out of it."""
+        job, framework, kind = self._job, self.view.framework, self._kind
+        counts = fixed_counts(framework, job, {kind: job.asked_of(kind) for kind in job.replica_specs})
+        if self._elastic is None:
+            return counts, _NOBODY
+        out = self._out
+        if self._members - self._asked or not (job.status.attempt_replicas or job.is_gathering):
+            # As its user asks for it, with those of the lowest index.
+            out = _NOBODY
+        elif not job.is_gathering:
+            out = (out - self._joining) | (self._smaller or _NOBODY if self._now >= self._due else _NOBODY)
+        out = self._within(out)
+        return {**counts, kind: len(self._asked - out)}, out
 
-    def _cause(self, before: Mapping[str, int], after: Mapping[str, int]) -> str | None:
-        """The resize as a part of a sentence; None if nothing changes."""
+    def _within(self, out: frozenset[int]) -> frozenset[int]:
+        """Who is left out so that the others are as many as the job needs at least, and may have at most."""
+        least = fewest(self._elastic) if self._elastic is not None else 0
+        out = out if len(self._asked - out) >= least else _NOBODY
+        return out | frozenset(sorted(self._asked - out)[self._most :])
+
+    @cached_property
+    def _changes(self) -> Sequence[tuple[str, int, int]]:
+        """The types of which a new attempt has other members, with their numbers before and after."""
+        job, (after, out) = self._job, self._next
+        gone = {kind: n for kind, n in job.status.attempt_replicas.items() if kind not in job.replica_specs}
+        before = {**gone, **fixed_counts(self.view.framework, job)}
         pairs = ((kind, max(before.get(kind, 0), 0), after.get(kind, 0)) for kind in {**before, **after})
-        changes = [(kind, old, new) for kind, old, new in pairs if old != new]
-        if not changes:
+        others = self._kind if self._kind in after and self._members != self._asked - out else ""
+        return [(kind, old, new) for kind, old, new in pairs if old != new or kind == others]
+
+    @property
+    def _cause(self) -> str | None:
+        """The resize as a part of a sentence; None if nothing changes."""
+        if not self._changes:
             return None
-        text = " and ".join(f"from {old} to {new} {named(kind)}" for kind, old, new in changes)
-        asked = self._job.asked_of(self._kind) if self._policy is not None else None
-        (kind, old, new), *_ = changes
-        if asked is None or kind != self._kind or (new == asked and new < old):
-            return f"it is resized {text}"
-        if new > old:
+        text = " and ".join(f"from {old} to {new} {named(kind)}" for kind, old, new in self._changes)
+        (kind, old, new), *_ = self._changes
+        if kind == self._kind and new > old and self._joining:
             return f"it is resized {text}, for which there are nodes"
-        lost = ", ".join(str(replica) for replica, _ in self._missing[:3])
-        more = f" and {len(self._missing) - 3} more" if len(self._missing) > 3 else ""
-        return f"it is resized {text}: {lost}{more} found no node for {self._shrink_after:g} s"
+        if kind == self._kind and self._smaller is not None and self._next[1] >= self._smaller > self._out:
+            return f"it is resized {text}: {self._no_room}"
+        return f"it is resized {text}"
 
-    # -- shrinking --------------------------------------------------------------------------------------------------
+    @property
+    def _no_room(self) -> str:
+        who = sorted(self._without_room, key=lambda replica: (replica.type, replica.index))
+        more = f" and {len(who) - 3} more" if len(who) > 3 else ""
+        return f"no room for {', '.join(map(str, who[:3]))}{more} for {self._shrink_after:g} s"
 
-    @cached_property
-    def _missing(self) -> Sequence[tuple[Replica, float]]:
-        """The replicas without a node, and since when (seconds since the epoch)."""
-        situation, status = self._situation, self._job.status
-        times = (
-            trusted(parse_time(at), situation.now, self._shrink_after) for at in (status.start_time, status.last_restart_time)
-        )
-        began = max((time for time in times if time is not None), default=situation.now)
-        waits = ((replica, wait) for replica, wait in situation.without_node.items() if wait.why is Why.NO_ROOM)
-        ours = (
-            (r, max(wait.since or began, began))
-            for r, wait in waits
-            if r.type == self._kind and r.index < self._job.count(self._kind)
-        )
-        return sorted(ours, key=lambda entry: entry[0].index)
+    # -- who has no node ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _shrinks_at(self) -> float | None:
-        """When those without a node are left out; None if all have one, or none can be left out."""
-        if self._policy is None or not self._missing or self._smaller >= self._job.count(self._kind):
-            return None
-        return min(since for _, since in self._missing) + self._shrink_after
+    def _without_room(self) -> Mapping[Replica, float]:
+        """The members for which there is no room, and since when (seconds since the epoch).
+
+        Also those whose kubelet has set up nothing yet, or rejects the pod: their node does not serve them.
+        """
+        view, job = self.view, self._job
+        began = trusted(parse_time(job.status.gathering_since or job.status.last_restart_time), self._now) or self._now
+        waits = ((replica, wait) for replica, wait in view.without_node.items() if wait.why is Why.NO_ROOM)
+        found = {replica: began if wait.since is None else wait.since for replica, wait in waits if job.has(replica)}
+        for slot in view.slots.notable:
+            if is_spare(slot.pod) and slot.replica not in found and slot.pod.scheduled and not holds_node(slot.pod):
+                found[slot.replica] = began if slot.over else _placed(slot, self._now)
+        # After one has given its node away for another type, that is waited for again.
+        return {r: since if r.type == self._kind else max(since, began) for r, since in found.items()}
+
+    @cached_property
+    def _placed(self) -> Mapping[Replica, float]:
+        """The members whose node can run them, and since when."""
+        view, now, absent = self.view, self._now, self._without_room
+        found = {slot.replica: _placed(slot, now) for slot in view.slots.earlier if _is_stopped(view, slot)}
+        for slot in view.slots.wanted.values():
+            if holds_node(slot.pod) if is_spare(slot.pod) else slot.state is not STARTING or slot.pod.scheduled:
+                found[slot.replica] = _placed(slot, now)
+        return {replica: at for replica, at in found.items() if replica not in absent}
+
+    @cached_property
+    def _unclear(self) -> bool:
+        """Whether it is still to be seen if some of those that are gathered have a node."""
+        view, missing = self.view, {*self.view.missing}
+        others = (r for r in self._job.replicas if r not in self._placed and r not in self._without_room)
+        return any(r not in missing or view.gate(r) is None for r in others)
 
     @property
     def _shrink_after(self) -> float:
@@ -186,69 +291,105 @@ class Elastic(Lifecycle):
         return SHRINK_AFTER if seconds is None else float(seconds)
 
     @cached_property
-    def _smaller(self) -> int:
-        """The number of replicas without those that have no node."""
-        have = self._job.count(self._kind)
-        # The name of a pod on a node that is silent cannot be had again.
-        ours = (slot for slot in self._situation.slots.ours if slot.replica.type == self._kind)
-        count = min([have - len(self._missing), *(s.replica.index for s in ours if self._silent_since(s) is not None)])
-        return within_bounds(self._policy, count) if self._policy is not None else have
+    def _due(self) -> float:
+        """When those without a node are left out; infinity while all have one, or too few have."""
+        if self._policy is None or not self._without_room or self._smaller is None:
+            return inf
+        # When the last of the fewest with which it goes on has got its node, the others may be about to.
+        placed = [at for r, at in self._placed.items() if r.type == self._kind] if self._job.is_gathering else []
+        enough = sorted(placed)[fewest(self._policy) - 1 :][:1]
+        return max([min(self._without_room.values()), *enough]) + self._shrink_after
 
-    def _silent_since(self, slot: Slot) -> float | None:
-        """Since when a pod should have been removed by its kubelet; None if that is not due."""
-        due = slot.removal_due
-        return due if due is not None and due <= self._situation.now else None
+    @cached_property
+    def _smaller(self) -> frozenset[int] | None:
+        """Who is left out once those without a node are; None if too few remain.
 
-    # -- growing ----------------------------------------------------------------------------------------------------
+        For a replica of another type, of which one is needed, the last of those that have a node gives way.
+        """
+        if self._policy is None:
+            return None
+        rest = self._members - {replica.index for replica in self._without_room if replica.type == self._kind}
+        if any(replica.type != self._kind for replica in self._without_room):
+            rest -= {max(rest, default=0)}
+        return self._asked - rest if len(rest) >= fewest(self._policy) else None
+
+    @cached_property
+    def _gathered(self) -> tuple[frozenset[int], bool]:
+        """Who is left out of the attempt, and whether that is decided. It is not while another type waits for its room."""
+        if (out := self._within(self._out)) != self._out:
+            return out, False
+        if self._unclear or (self._without_room and self._now < self._due):
+            return self._out, False
+        missing = any(replica.type != self._kind for replica in self._without_room)
+        return self._smaller if self._smaller is not None else self._out, not missing and self._smaller is not None
+
+    # -- growing --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _grow_after(self) -> float:
+        seconds = self._policy.grow_after_seconds if self._policy is not None else None
+        return GROW_AFTER if seconds is None else float(seconds)
 
     @cached_property
     def _grows_at(self) -> float | None:
-        """From when on the job may grow; None if it is as large as it is to be, or does not run whole."""
-        situation, job = self._situation, self._job
-        if self._policy is None or self._most <= job.count(self._kind):
+        """From when on the job may grow; None if it is as large as it may be, or gathers its pods."""
+        job = self._job
+        if self._policy is None or job.is_gathering or min(self._most, len(self._asked)) <= len(self._members):
             return None
-        seconds = self._policy.grow_after_seconds
-        after = GROW_AFTER if seconds is None else float(seconds)
-        last = trusted(parse_time(job.status.last_resize_time), situation.now, after)
-        return 0.0 if last is None else last + after
+        last = trusted(parse_time(job.status.last_resize_time), self._now, self._grow_after)
+        return 0.0 if last is None else last + self._grow_after
 
     @cached_property
-    def _left_out(self) -> Sequence[Replica]:
-        """The replicas for which nodes are asked for: beyond the present size, while all within it have one."""
-        job, situation = self._job, self._situation
-        if (
-            self._grows_at is None
-            or situation.now < self._grows_at
-            or self._missing
-            or situation.slots.earlier
-            or situation.keeps_attempt
-        ):
+    def _left_out(self) -> Sequence[int]:
+        """The indexes for which nodes are asked for, while all members have one."""
+        view = self.view
+        if self._grows_at is None or self._now < self._grows_at or self._without_room:
             return ()
-        return [Replica(self._kind, index) for index in range(job.count(self._kind), self._most)]
+        earlier = view.slots.earlier
+        waits = view.missing or view.keeps_attempt or any(view.now < (s.removal_due or inf) for s in earlier)
+        if waits or not all(slot.pod.scheduled for slot in view.slots.living):
+            return ()
+        there = {slot.replica.index for slot in view.slots.spare if slot.pod.scheduled and slot.stays}
+        # The name of a pod on a node that is silent cannot be had again.
+        free = self._out - {slot.replica.index for slot in earlier if slot.replica.type == self._kind}
+        return sorted(sorted(free, key=lambda i: (i not in there, i))[: self._most - len(self._members)])
 
     @cached_property
-    def _nodes_found(self) -> Sequence[Replica]:
-        """Those of them that can join, in order: all that have a node, once it is known that the others find none."""
-        spare = {slot.replica: slot for slot in self._situation.slots.spare if slot.stays}
-        found: list[Replica] = []
-        for replica in self._left_out:
-            slot = spare.get(replica)
-            # Of a pod that has just been bound it is known what can be restarted in place when its kubelet has seen it.
-            if slot is None or not (slot.pod.containers or slot.pod.unschedulable):
-                return ()
-            found += [replica] if slot.pod.containers and len(found) == replica.index - self._job.count(self._kind) else []
-        return found
+    def _ready(self) -> Mapping[int, float]:
+        """Those of them whose pod has a node that serves it, and since when."""
+        spare = (s for s in self.view.slots.spare if s.replica.type == self._kind and s.replica.index in self._left_out)
+        return {s.replica.index: _placed(s, self._now) for s in spare if s.stays and holds_node(s.pod)}
 
     @cached_property
-    def _placed(self) -> Sequence[Replica]:
-        """Those that join now: after the next checkpoint, if the program reports them."""
-        reported, awaited = self._checkpoint, self._job.status.awaited_checkpoint
-        return self._nodes_found if reported is None or (awaited is not None and reported != awaited) else ()
+    def _joins_at(self) -> Sequence[float]:
+        """When these join; nothing if there are none. At once if that are all, and after the next checkpoint of a program that
+        reports them, for which they wait no longer than for a growth.
+        """
+        if not self._ready:
+            return ()
+        first = min(self._ready.values())
+        at = 0.0 if len(self._ready) == len(self._left_out) else first + self._shrink_after
+        return [max(at, first + self._grow_after if self._awaits_checkpoint else 0.0)]
+
+    @cached_property
+    def _joining(self) -> frozenset[int]:
+        """Those that join now."""
+        return frozenset(self._ready) if any(at <= self._now for at in self._joins_at) else _NOBODY
+
+    @property
+    def _awaits_checkpoint(self) -> bool:
+        """Whether no checkpoint has been reported since the one on record. A number counts steps: a lower one is of a rank that
+        lags behind.
+        """
+        before, reported = self._job.status.awaited_checkpoint, self._checkpoint
+        if before is None or reported is None or before == reported:
+            return before is not None or reported is not None
+        return before.isdecimal() and reported.isdecimal() and (len(reported), reported) < (len(before), before)
 
     @property
     def _awaited(self) -> str | None:
         """The checkpoint after which the job waits for another one, to grow."""
-        if not self._nodes_found or self._placed:
+        if not self._ready or self._joining or not self._awaits_checkpoint:
             return None
         return self._job.status.awaited_checkpoint or self._checkpoint
 
@@ -256,3 +397,25 @@ class Elastic(Lifecycle):
     def _checkpoint(self) -> str | None:
         report = self._job.status.trainer_status
         return next((m.value for m in (report.metrics if report is not None else None) or () if m.name == CHECKPOINT), None)
+
+    @property
+    def _tried_since(self) -> float:
+        """Since when pods are made that are not started yet (seconds since the epoch)."""
+        return trusted(parse_time(self._job.status.gathering_since), self._now) or self._grows_at or self._now
+
+    def _tried_until(self, slot: Slot) -> float:
+        """Until when a spare pod may hold a node that has not set it up."""
+        held = slot.pod.scheduled and not self._job.has(slot.replica) and not holds_node(slot.pod)
+        return _placed(slot, self._now) + self._grow_after if held else inf
+
+
+def _placed(slot: Slot, now: float) -> float:
+    """When the pod got its node, as far as that is known (seconds since the epoch)."""
+    pod = slot.pod
+    return trusted(pod.creation_time if pod.scheduled_time is None else pod.scheduled_time, now) or 0.0
+
+
+def _is_stopped(view: View, slot: Slot) -> bool:
+    """Whether a pod is kept and its program has stopped."""
+    restart = view.change.in_place.get(slot.pod.uid)
+    return restart is not None and restart.stopped

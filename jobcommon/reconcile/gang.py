@@ -140,9 +140,10 @@ class Gang(PodShape, Admission, Lifecycle):
         """
         wanted, everything = _policy(self.job).min_available, self.job.total_replicas
         elastic = elastic_of(self.framework, self.job)
-        if wanted is None and elastic is not None:
+        if elastic is not None:
             kind = self.framework.scaled_type
-            wanted = everything - self.job.count(kind) + min(fewest(elastic), self.job.count(kind))
+            least = everything - self.job.count(kind) + min(fewest(elastic), self.job.count(kind))
+            wanted = least if wanted is None else min(wanted, least)
         if wanted is not None and wanted > everything:
             return wanted
         return min(everything if wanted is None else wanted, len(self.members))

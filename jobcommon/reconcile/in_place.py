@@ -35,7 +35,7 @@ from jobcommon.reconcile.ending import failures_in_place
 from jobcommon.reconcile.intents import Course, RestartPod
 from jobcommon.reconcile.plan import Action, SetImage
 from jobcommon.reconcile.rendering import Note
-from jobcommon.reconcile.slots import Slot, is_spare
+from jobcommon.reconcile.slots import Slot, holds_node, is_spare
 from jobcommon.reconcile.view import Lifecycle, PodShape, Proposal, Remark, View
 
 # After its grace period, a container that does not stop has this many seconds more: a busy kubelet needs some.
@@ -82,23 +82,37 @@ class InPlace(PodShape, Lifecycle):
                 yield RestartPod(slot.pod.uid, put_back(slot))
         yield from (Remark(ConditionType.RESTARTING, note) for note in self._notes())
 
+    def first_start(self, slot: Slot) -> Sequence[Action] | None:
+        """The start of a pod whose program has not begun, of a replica of the attempt; None if the pod is of no use."""
+        situation = self._situation
+        # Where images may not be changed, it is made anew as one that starts by itself.
+        refused = IMAGES in situation.observed.backed_off and not self._job.is_gathering
+        if not slot.stays or refused or self._changed(slot):
+            return None
+        waits = self._job.is_gathering or situation.change.due is not None or situation.gate(slot.replica) is not None
+        return () if waits or not holds_node(slot.pod) else [self._start(slot)]
+
     def _restart(self, slot: Slot) -> Sequence[Action]:
         """Stop the pod, and start it when all are stopped, the attempt is due, and what it waits for is there."""
         change = self._situation.change
-        if change.due is not None:
+        if change.due is not None or self._job.is_gathering:
             return stop(self._job, slot, self._situation.now)
-        if self._situation.gate(slot.replica) is not None:
-            return []
+        return [self._start(slot)] if self._situation.gate(slot.replica) is None else []
+
+    def _start(self, slot: Slot) -> SetImage:
+        """The start of the pod, with what it is to know of the others."""
         job, framework, size = self._job, self._situation.framework, size_text(self._situation.framework, self._job)
-        if slot.pod.annotations.get(labels.SIZE) == size:
-            return [start(job, slot, self._images, {})]
+        if slot.pod.annotations.get(labels.SIZE) == size and not is_spare(slot.pod):
+            return start(job, slot, self._images, {})
         made = {**world(framework, job, slot.replica), labels.TEMPLATE: self._made_from(size, slot.replica)[1]}
-        return [start(job, slot, self._images, made)]
+        return start(job, slot, self._images, made)
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with what it is made from, and with the image of the attempt that it joins."""
-        if not self._job.restarts_in_place:
-            return pod
+        return self.marked(replica, pod) if self._job.restarts_in_place else pod
+
+    def marked(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
+        """See `shape`."""
         digest = self._made_from(size_text(self._situation.framework, self._job), replica)[1]
         annotations = {**(pod["metadata"].get("annotations") or {}), **origin(self._job, replica, digest)}
         return pinned({**pod, "metadata": {**pod["metadata"], "annotations": annotations}}, self._images)
@@ -154,7 +168,22 @@ class InPlace(PodShape, Lifecycle):
         if digest != slot.pod.annotations.get(labels.TEMPLATE):
             return _CHANGED
         same = made_for == size or before == self._made_from(size, slot.replica)[0]
+        if same and made_for != size:
+            same = self._serves_in(self._worlds[made_for], self._worlds[size], slot.replica)
         return "" if same else "its configuration depends on the number of replicas"
+
+    def _serves_in(self, before: Job, after: Job, replica: Replica) -> bool:
+        """Whether the spec of its pod is the same in another world, where other replicas are left out.
+
+        It may be the first one there, and the annotations may have no room for ranks and addresses.
+        """
+        if not (before.left_out or after.left_out):
+            return True
+        was_first, is_first = (job.rank_of(replica) == 0 for job in (before, after))
+        if was_first != is_first:
+            return self._read_by(before, replica) == self._read_by(after, replica)
+        framework = self._situation.framework
+        return not framework.env(after, replica) or len(world(framework, after, replica)) > 1
 
     @cached_property
     def _worlds(self) -> Mapping[str, Job]:
@@ -177,7 +206,7 @@ class InPlace(PodShape, Lifecycle):
             alike = {"template": template, "overrides": [], "templates": Templates(template, ())}
             specs = self._worlds[size].replica_specs
             specs = {**specs, replica.type: specs[replica.type].model_copy(update=alike)}
-            job, framework = replace(self._worlds[size], replica_specs=specs), self._situation.framework
+            job, framework = replace(self._worlds[size], replica_specs=specs, left_out={}), self._situation.framework
             two = [Replica(replica.type, index) for index in (0, 1)]
             made = [self._read_by(job, one) for one in two]
             known = [world(framework, job, one) for one in two]
@@ -216,12 +245,11 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
         return "it is surplus"
     if slot.pod.restart_policy != "OnFailure":
         return "its containers are not restarted"
-    spare = is_spare(slot.pod) and slot.pod.scheduled
-    if len(containers) != 1 or not (spare or _has_run(slot.pod)):
+    if len(containers) != 1 or not _has_run(slot.pod):
         return "it has several containers" if len(containers) > 1 else "it has not started"
     if labels.ATTEMPT not in slot.pod.annotations:
         return "it was created before restartScope Job"
-    if not slot.pod.containers[0].image or not (spare or _next_image(slot.pod, 0)):
+    if not slot.pod.containers[0].image or not _next_image(slot.pod, 0):
         return "the digest of its image is unknown"
     if now >= given_up_at(job, slot.replica, slot.pod, now):
         return f"it did not stop within its grace period and {STOP_SECONDS:g} s"
@@ -263,8 +291,6 @@ def is_stopped(pod: PodView) -> bool:
     observedGeneration shows that it acts on the present one. One that has ended with code 0 will not start again.
     """
     container = pod.containers[0]
-    if is_spare(pod):
-        return STOPPING_TAG in container.image
     if STOPPING_TAG not in container.image or not isinstance(container.state, Waiting):
         return False
     acted = container.image in container.state.message or pod.spec_seen
@@ -286,28 +312,50 @@ def start(job: Job, slot: Slot, images: Mapping[str, str], world: Mapping[str, s
     `images`: see `images_of_attempt`.
     """
     pod = slot.pod
+    marks = {labels.ATTEMPT: str(job.attempt), **world}
+    if is_spare(pod):
+        return _first_start(pod, images, tuple({**marks, labels.SPARE: "false"}.items()))
     known = msgspec.structs.replace(pod, containers=[msgspec.structs.replace(c, state=None) for c in pod.containers])
     template_image = pod.annotations.get(labels.IMAGE, "")
     image = images.get(template_image) or _next_image(pod, job.attempt) or template_image
-    marks = {labels.ATTEMPT: str(job.attempt), **world}
-    if is_spare(pod):
-        marks[labels.SPARE] = "false"
-    else:
-        marks[labels.EARLIER_RUNS] = str(failures_in_place(known, RestartPolicy.ON_FAILURE) + 1)
+    marks[labels.EARLIER_RUNS] = str(failures_in_place(known, RestartPolicy.ON_FAILURE) + 1)
     return _change(pod, image, f"attempt {job.attempt} begins", tuple(marks.items()))
 
 
+def _first_start(pod: PodView, images: Mapping[str, str], marks: tuple[tuple[str, str], ...]) -> SetImage:
+    """Give all containers of a pod that has started none the images that they are to have."""
+    main, attempt = pod.containers[0], pod.annotations.get(labels.ATTEMPT, "")
+    parts = (("initContainers", pod.init_containers), ("containers", pod.containers[1:]))
+    others = [(part, one.name, _without_tag(one.image)) for part, found in parts for one in found if STOPPING_TAG in one.image]
+    image = (None if others else images.get(pod.annotations.get(labels.IMAGE, ""))) or _without_tag(main.image)
+    version = pod.resource_version if others else ""
+    why = "the attempt has its members"
+    return SetImage(pod.name, pod.uid, main.name, main.image, image, attempt, why, marks, tuple(others), version)
+
+
+def _without_tag(image: str) -> str:
+    return image.partition(STOPPING_TAG)[0]
+
+
 def spare(job: Job, pod: dict[str, Any]) -> dict[str, Any]:
-    """The new pod as one none of whose containers starts: it asks for a node for the next attempt."""
+    """The new pod as one none of whose containers starts: it shows whether there is a node that can run it."""
     annotations = {**pod["metadata"]["annotations"], labels.SPARE: "true"}
-    containers = [{**one, "image": f"{one.get('image')}{STOPPING_TAG}{job.attempt}"} for one in pod["spec"]["containers"]]
-    if image := annotations.get(labels.IMAGE):
-        containers[0]["image"] = f"{image}{STOPPING_TAG}{job.attempt}"
-    return {
-        **pod,
-        "metadata": {**pod["metadata"], "annotations": annotations},
-        "spec": {**pod["spec"], "containers": containers},
-    }
+    spec = dict(pod["spec"])
+    for part in ("initContainers", "containers"):
+        if part in spec:
+            spec[part] = [{**one, "image": f"{one.get('image')}{STOPPING_TAG}{job.attempt}"} for one in spec[part]]
+    if len(spec["containers"]) == 1 and (image := annotations.get(labels.IMAGE)):
+        spec["containers"][0]["image"] = f"{image}{STOPPING_TAG}{job.attempt}"
+    return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}, "spec": spec}
+
+
+def again_at(slot: Slot, since: float, now: float) -> float:
+    """When the ended pod of a program that has not begun is made anew (seconds since the epoch).
+
+    The pauses grow with the time since when such pods are made, up to that of a restart.
+    """
+    ended = trusted(slot.pod.started, now) or now
+    return ended + min(max(ended - since, limits.FIRST_RESTART_DELAY), limits.MAX_RESTART_DELAY)
 
 
 def origin(job: Job, replica: Replica, digest: str) -> dict[str, str]:
@@ -367,7 +415,7 @@ def _pod_spec(job: Job, replica: Replica) -> Mapping[str, Any]:
 
 def _is_wanted(job: Job, slot: Slot) -> bool:
     """Whether the job wants a pod in that slot."""
-    return slot.replica.type in job.replica_specs and slot.replica.index < job.count(slot.replica.type)
+    return job.has(slot.replica)
 
 
 def _has_run(pod: PodView) -> bool:

@@ -15,7 +15,7 @@ from jobcommon.api.pod import PodView
 from jobcommon.framework import FINALIZER
 from jobcommon.manifests.children import CORE
 from jobcommon.reconcile.plan import Action, Delete, RemoveFinalizer, Update
-from jobcommon.reconcile.slots import Ended, Recorded, Slot, Slots, Succeeded
+from jobcommon.reconcile.slots import Ended, Recorded, Slot, Slots, Succeeded, is_spare
 
 
 class Course(StrEnum):
@@ -41,7 +41,7 @@ class Standing(StrEnum):
     SURPLUS = "no longer wanted, on record as stopped"
     SURPLUS_NEW = "no longer wanted"
     EARLIER = "of an earlier attempt"
-    SPARE = "waits for a node, to join the next attempt"
+    SPARE = "its program has not begun, and waits for an attempt with its members"
     UNKNOWN = "errors of the spec hide whether it is wanted"
     UNOWNED = "names the job as its owner, but is not one of its replicas"
     MAY_END = "the job has succeeded; it may end by itself"
@@ -81,7 +81,7 @@ _GO_ON = {
     Standing.SURPLUS: Intent.STOP,
     Standing.SURPLUS_NEW: Intent.LEAVE,
     Standing.EARLIER: Intent.STOP,
-    Standing.SPARE: Intent.LEAVE,
+    Standing.SPARE: Intent.STOP,
     Standing.UNKNOWN: Intent.LEAVE,
     Standing.UNOWNED: Intent.RELEASE,
     Standing.MAY_END: Intent.LEAVE,
@@ -202,6 +202,8 @@ def _standings(slots: Slots, course: Course, known: Mapping[str, Standing]) -> I
 
 
 def _of_wanted(slot: Slot) -> Standing:
+    if is_spare(slot.pod):
+        return Standing.SPARE
     match slot.state:
         case Succeeded():
             return Standing.SUCCEEDED

@@ -287,7 +287,7 @@ def _reclaimable(job: Job, found: Workload, pod_sets: PodSets, used: Mapping[str
             spare = int(found.assignments[one.name].get("count") or 0) - used[one.type]
             counts |= {one.name: max(spare, counts.get(one.name, 0))} if spare > 0 else {}
     for kind, indexes in recorded_success(job).items() if not job.restarts_together else ():
-        done = Counter(pod_sets.name_of(Replica(kind, index)) for index in indexes if index < job.count(kind))
+        done = Counter(pod_sets.name_of(Replica(kind, index)) for index in indexes.intersection(job.indexes(kind)))
         counts |= {name: max(number, counts.get(name, 0)) for name, number in done.items() if name in found.assignments}
     return {"reclaimablePods": [{"name": k, "count": v} for k, v in counts.items()]} if counts != before else {}
 

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from jobcommon.api.merge_patch import merged
-from jobcommon.api.observed import FINALIZERS, GETS, IMAGES, IMAGES_LATER, UPDATES
+from jobcommon.api.observed import FINALIZERS, GETS, IMAGES, IMAGES_LATER, SPARES, UPDATES
 from jobcommon.api.status import JobStatus
 from jobcommon.api.text import clean
 from jobcommon.reconcile import rendering
@@ -19,7 +19,8 @@ class Create:
     If it is not `required`, the job continues when the API server refuses it. With `generate`, the fields it returns are added
     to the manifest when the object is created, because a decision must be deterministic. `replica_type` is that of a pod. If
     the plan creates or gets the object `after` (plural and name), that must have succeeded before. `otherwise` is the name
-    under which the next plan creates it if an object of another owner has this one ("" if it waits for this one).
+    under which the next plan creates it if an object of another owner has this one ("" if it waits for this one). A `spare` pod
+    is one that the attempt does not need.
     """
 
     api_version: str
@@ -31,6 +32,7 @@ class Create:
     replica_type: str = ""
     after: tuple[str, str] | None = None
     otherwise: str = ""
+    spare: bool = False
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -121,10 +123,11 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class SetImage:
-    """Change the image of a pod's only container, and with it the pod's `annotations`: the container is stopped or started.
+    """Change the image of a pod's container, and with it the pod's `annotations`: the container is stopped or started.
 
     Only while the container still has the image `before` and the pod is one of `attempt`, as its annotation says: a write that
-    was held up must not stop or start what another operator has started since.
+    was held up must not stop or start what another operator has started since. The `others` of a pod that has started nothing
+    are changed together with it, and only if the pod has that `version`: their field of the spec, their names and their images.
     """
 
     plural: ClassVar[str] = "pods"
@@ -137,6 +140,8 @@ class SetImage:
     attempt: str
     why: str
     annotations: tuple[tuple[str, str], ...] = ()
+    others: tuple[tuple[str, str, str], ...] = ()
+    version: str = ""
 
     def __str__(self) -> str:
         return f"set image of pods/{self.name} to {self.image} ({self.why})"
@@ -286,7 +291,7 @@ def backed_off_as(action: Action) -> str:
             return f"{action.plural}{UPDATES}"
         case Get():
             return f"{action.plural}{GETS}"
-    return action.plural if isinstance(action, Create) else ""
+    return (SPARES if action.spare else action.plural) if isinstance(action, Create) else ""
 
 
 def _is_background(action: Action) -> bool:

@@ -28,7 +28,7 @@ from jobcommon.reconcile.rendering import Note, Sentence, Statement, described_e
 from jobcommon.reconcile.slots import STARTING, Recorded, Slots
 from jobcommon.reconcile.spec_warnings import warning_events
 from jobcommon.reconcile.time_spent import time_spent
-from jobcommon.reconcile.view import EARLIER_PODS, Admission, JobProposal, Lifecycle, Proposal, Remark, View
+from jobcommon.reconcile.view import EARLIER_PODS, UNSIZED, Admission, JobProposal, Lifecycle, Proposal, Remark, View
 from jobcommon.reconcile.waiting import MAX_EVENTS
 
 T = TypeVar("T")
@@ -174,7 +174,7 @@ class Situation:
         held = (wait.words for wait in (view.facts.blocked.hold, *holds, *gates, *start) if wait is not None)
         found = (overdue, *held, *self.notes(None), *refusal)
         # The condition of a job that restarts says that itself.
-        stated = (EARLIER_PODS.words,) if view.job.status.has(ConditionType.RESTARTING) else ()
+        stated = (UNSIZED.words, *((EARLIER_PODS.words,) if view.job.status.has(ConditionType.RESTARTING) else ()))
         return list(dict.fromkeys(note for note in found if note is not None and note not in stated))
 
     @cached_property

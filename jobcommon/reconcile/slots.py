@@ -18,7 +18,7 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.job import MAX_REPLICAS, RestartPolicy
-from jobcommon.api.pod import PodView
+from jobcommon.api.pod import PodView, Waiting
 from jobcommon.api.replica import Replica, parse_indexes
 from jobcommon.api.status import MAX_ATTEMPT, ConditionType
 from jobcommon.framework import Framework, Job, Tallies, Tally
@@ -85,7 +85,7 @@ class Earlier(msgspec.Struct, frozen=True, gc=False):
 
 
 class Spare(msgspec.Struct, frozen=True, gc=False):
-    """It waits for a node, to join the next attempt. Its program does not run."""
+    """Its program has not begun, and does not begin in this attempt: it is left out, or the pod has ended before."""
 
 
 class Unknown(msgspec.Struct, frozen=True, gc=False):
@@ -154,8 +154,8 @@ class Slots:
 
     `wanted` holds the wanted slots with a pod, `vacant` those without; `surplus` the pods beyond the wanted number (scale-down)
     or of a type that the job no longer has, which is then spelt as in the label; `unknown` the pods that may be surplus, which
-    errors of the spec hide; `earlier` those of an earlier attempt; `spare` those that wait for a node to join the next one;
-    `unowned` those that claim the job as owner but fit no slot.
+    errors of the spec hide; `earlier` those of an earlier attempt; `spare` those of replicas that are left out, which wait
+    for a node; `unowned` those that claim the job as owner but fit no slot.
     """
 
     wanted: Mapping[Replica, Slot]
@@ -202,7 +202,11 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
     for replica in job.replicas:
         if (pod := by_name.pop(job.pod_name(replica), None)) is None:
             vacant.append(replica)
-        elif (attempt and attempt_of(pod) != attempt) or is_spare(pod):
+        elif is_spare(pod):
+            # Nothing of it counts, whichever attempt it was made for.
+            living = pod.deletion_time is None and not is_over(pod)
+            wanted[replica] = classifier.slot(replica, pod, STARTING if living else SPARE_POD)
+        elif attempt and attempt_of(pod) != attempt:
             earlier.append(classifier.slot(replica, pod, EARLIER))
         else:
             wanted[replica] = classifier.wanted(replica, pod)
@@ -212,10 +216,10 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
             unowned.append(classifier.slot(_NOWHERE, pod, UNKNOWN))
         elif former.type.lower() in frozen:
             unknown.append(classifier.slot(former, pod, UNKNOWN))
-        elif attempt and attempt_of(pod) != attempt:
-            earlier.append(classifier.slot(former, pod, EARLIER))
         elif is_spare(pod):
             spare.append(classifier.slot(former, pod, SPARE_POD))
+        elif attempt and attempt_of(pod) != attempt:
+            earlier.append(classifier.slot(former, pod, EARLIER))
         else:
             surplus.append(classifier.surplus(former, pod))
     return Slots(wanted, tuple(vacant), tuple(surplus), tuple(unknown), tuple(earlier), tuple(unowned), tuple(spare))
@@ -292,7 +296,7 @@ class _Classifier:
 def being_deleted(job: Job, slots: Slots) -> Iterator[Slot]:
     """The pods that others are deleting, as ended by that."""
     for slot in slots.leaving:
-        if (ending := ending_by_others(slot.pod, restart_policy(job, slot.replica))) is not None:
+        if (ending := ending_by_others(slot.pod, _rule_of_ends(job, slot.replica))) is not None:
             yield msgspec.structs.replace(slot, state=Ended(ending))
 
 
@@ -302,8 +306,14 @@ def attempt_of(pod: PodView) -> int:
 
 
 def is_spare(pod: PodView) -> bool:
-    """Whether its program waits for the next attempt."""
+    """Whether none of its containers has begun: their images cannot be parsed, until the program is started."""
     return pod.annotations.get(labels.SPARE) == "true"
+
+
+def holds_node(pod: PodView) -> bool:
+    """Whether a pod that starts nothing has a node that serves it: images are read after volumes and network are set up."""
+    found = (*pod.init_containers, *pod.containers)
+    return any(isinstance(c.state, Waiting) and c.state.reason == "InvalidImageName" for c in found)
 
 
 def earlier_runs(pod: PodView) -> int:
@@ -341,7 +351,7 @@ def gives_up(framework: Framework, job: Job, replica: Replica, ending: Ending) -
 
 def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodView) -> Ending | None:
     """How the pod in a slot ended, by its restart policy and the framework's rules; None while it has not."""
-    policy = restart_policy(job, replica)
+    policy = _rule_of_ends(job, replica)
     if policy not in (RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE) and framework.retries(job, replica):
         policy = RestartPolicy.ON_FAILURE
     main = framework.main_container(job.replica_specs[replica.type], replica.index)
@@ -352,6 +362,9 @@ def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodVie
     if (stopped := stopped_by_image(pod, main, policy)) is not None:
         return stopped
     ending = ending_of(pod, main, policy)
+    never = policy == RestartPolicy.EXIT_CODE and restart_policy(job, replica) == RestartPolicy.NEVER
+    if ending is not None and never and ending.type == EndType.RETRYABLE:
+        return replace(ending, type=EndType.PERMANENT)
     if ending is None and job.restarts_together and pod.deletion_time is None and labels.ATTEMPT in pod.annotations:
         return failed_in_place(pod, main, earlier_runs(pod), policy)
     if ending is not None and ending.type == EndType.SUCCEEDED and not framework.runs_to_completion(replica.type):
@@ -376,8 +389,14 @@ def _is_to_serve_on(framework: Framework, job: Job, replica: Replica) -> bool:
     serves = framework.serves(kind) and restart_policy(job, replica) == RestartPolicy.ALWAYS
     if not serves or not job.restarts_together or job.status.finished:
         return False
-    done = {kind: frozenset(range(job.count(kind)))}
+    done = {kind: frozenset(job.indexes(kind))}
     return not framework.decide(job, tally(job, Slots({}, ()), done)).succeeded
+
+
+def _rule_of_ends(job: Job, replica: Replica) -> RestartPolicy:
+    """The policy by which an end is judged. Of an elastic job a lost node is no failure, also under Never."""
+    policy = restart_policy(job, replica)
+    return RestartPolicy.EXIT_CODE if policy == RestartPolicy.NEVER and job.is_elastic else policy
 
 
 def restart_policy(job: Job, replica: Replica) -> RestartPolicy:
@@ -401,7 +420,7 @@ def tally(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> Ta
     """
     counts = {kind: {"active": 0, "ready": 0, "pending": 0, "failed": 0} for kind in job.replica_specs}
     # Indexes beyond a scale-down stay recorded, and count again after a scale-up.
-    done = {kind: frozenset(i for i in succeeded.get(kind, ()) if i < job.count(kind)) for kind in counts}
+    done = {kind: frozenset(succeeded.get(kind, ())).intersection(job.indexes(kind)) for kind in counts}
     for replica, slot in slots.wanted.items():
         pod, state = slot.pod, slot.state
         if replica.index in done[replica.type]:

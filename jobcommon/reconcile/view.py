@@ -123,6 +123,7 @@ class Lifecycle(Part):
 
 P = TypeVar("P", bound=Part)
 EARLIER_PODS = Wait(Why.NOT_YET, Note("it waits for the pods of its last attempt to end"))
+UNSIZED = Wait(Why.NOT_YET, Note("its size is recorded first"))
 _PREDECESSORS = Wait(Why.NOT_YET, Note("pods of an earlier job of this name are still terminating"))
 
 
@@ -228,7 +229,10 @@ class View:
     def _hold_of(self) -> Callable[[Replica], Wait | None]:
         # Of thousands of replicas each is asked: what is the same for all is worked out once.
         job, blocked, predecessors = self.job, self.facts.blocked, self.observed.predecessors
-        of_all = next(iter(self.waits_of_all), EARLIER_PODS if self.change.due is not None else None)
+        unsized = job.is_elastic and not (job.status.attempt_replicas or job.is_gathering)
+        # Pods that are gathered start nothing.
+        earlier = EARLIER_PODS if self.change.due is not None and not job.is_gathering else None
+        of_all = next(iter(self.waits_of_all), UNSIZED if unsized else earlier)
         refusal = self.facts.refusal if "pods" in self.observed.backed_off else None
 
         def hold(replica: Replica) -> Wait | None:
@@ -245,7 +249,7 @@ class View:
     @cached_property
     def without_node(self) -> Mapping[Replica, Wait]:
         """Why replicas, each of `holds` and those whose pods have none, have no node, or one that is silent."""
-        found = dict(self.holds) if self.change.due is None else {}
+        found = dict(self.holds) if self.change.due is None or self.job.is_gathering else {}
         for slot in (*self.slots.notable, *self.slots.earlier):
             if (wait := waiting.without_node(slot, self.now)) is not None:
                 found[slot.replica] = wait

@@ -193,7 +193,10 @@ def _unreported(slot: Slot, now: float) -> tuple[str, float] | None:
     if not pod.scheduled:
         return (reasons.NO_SCHEDULER, pod.creation_time) if pod.creation_time is not None else None
     since = trusted(pod.started, now, REPORT_AFTER) or pod.creation_time
-    begun = any(isinstance(c.state, Running | Terminated) or c.last for c in (*pod.init_containers, *pod.containers))
+    begun = any(
+        isinstance(c.state, Running | Terminated) or c.last or c.stopped_by_image
+        for c in (*pod.init_containers, *pod.containers)
+    )
     if since is None or begun:
         return None
     return (reasons.CONTAINERS_NOT_CREATED if pod.ready_to_start else reasons.VOLUMES_NOT_READY), since

@@ -37,7 +37,9 @@ def request_for(action: Action, namespace: str) -> Request:
         case RemoveFinalizer():
             return objects.modify(path, _without_finalizer(action))
         case SetImage():
-            return objects.modify(path, _with_image(action))
+            return (
+                objects.modify(path, _with_image(action)) if not action.others else objects.merge_lists(path, _images(action))
+            )
 
 
 def _without_finalizer(action: RemoveFinalizer) -> list[dict[str, Any]]:
@@ -66,6 +68,14 @@ def _with_image(action: SetImage) -> list[dict[str, Any]]:
         {"op": "replace", "path": "/spec/containers/0/image", "value": action.image},
         *({"op": "add", "path": _path_of(name), "value": value} for name, value in action.annotations),
     ]
+
+
+def _images(action: SetImage) -> dict[str, Any]:
+    """The patch that changes the images of several containers. A webhook may have put others before them, so it names them."""
+    named = [*action.others, ("containers", action.container, action.image)]
+    found = {part: [{"name": name, "image": image} for of, name, image in named if of == part] for part, _, _ in named}
+    metadata = {"uid": action.uid, "resourceVersion": action.version, "annotations": dict(action.annotations)}
+    return {"metadata": metadata, "spec": found}
 
 
 def _path_of(annotation: str) -> str:

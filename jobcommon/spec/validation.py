@@ -120,7 +120,11 @@ def _annotation_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
     most = 0
     for kind, spec in job.replica_specs.items():
         # They differ with the index by some digits, for which there is room among ours.
-        variables = _bytes(world(framework, job, Replica(kind, 0))) if job.restarts_in_place and job.count(kind) else 0
+        variables = (
+            _bytes(world(framework, job, Replica(kind, 0)))
+            if (job.restarts_in_place or job.is_elastic) and job.count(kind)
+            else 0
+        )
         most = max(most, variables)
         for positions in spec.templates.distinct:
             metadata = mapping_of(spec.templates.at(positions).get("metadata"))

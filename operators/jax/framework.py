@@ -12,13 +12,13 @@ REPLICA_SPECS = "jaxReplicaSpecs"
 
 
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
-    """What jax.distributed.initialize needs to know, in every container: worker 0 coordinates."""
+    """What jax.distributed.initialize needs to know, in every container: the first worker coordinates."""
     return (
         EnvVar("PYTHONUNBUFFERED", "1", default=True),
         EnvVar("COORDINATOR_PORT", str(JAX.port_of(job.replica_specs.get(WORKER)))),
-        EnvVar("COORDINATOR_ADDRESS", job.address(Replica(WORKER, 0))),
+        EnvVar("COORDINATOR_ADDRESS", job.address(job.first(WORKER))),
         EnvVar("NUM_PROCESSES", str(job.total_replicas)),
-        EnvVar("PROCESS_ID", str(replica.index)),
+        EnvVar("PROCESS_ID", str(job.rank_of(replica))),
     )
 
 

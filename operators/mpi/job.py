@@ -80,7 +80,7 @@ def containers(job: Job, kind: str) -> Sequence[Mapping[str, Any]]:
 
 def workers(job: Job) -> list[Replica]:
     """The wanted workers."""
-    return [Replica(WORKER, index) for index in range(job.count(WORKER))]
+    return job.replicas_of(WORKER)
 
 
 def host(job: Job, replica: Replica) -> str:

@@ -37,18 +37,18 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """MX_CONFIG and the DMLC variables of ps-lite and BytePS, in every container of every replica."""
     kind = replica.type.lower()
     variables = [
-        EnvVar("MX_CONFIG", f'{{{_shared_config(job)},"task":{_compact({"type": kind, "index": replica.index})}}}'),
+        EnvVar("MX_CONFIG", f'{{{_shared_config(job)},"task":{_compact({"type": kind, "index": job.rank_of(replica)})}}}'),
         EnvVar("DMLC_PS_ROOT_PORT", str(_port(job, SCHEDULER) if job.count(SCHEDULER) else 0)),
-        EnvVar("DMLC_PS_ROOT_URI", job.address(Replica(SCHEDULER, 0)) if job.count(SCHEDULER) else ""),
+        EnvVar("DMLC_PS_ROOT_URI", job.address(job.first(SCHEDULER)) if job.count(SCHEDULER) else ""),
         EnvVar("DMLC_NUM_SERVER", str(job.count(SERVER))),
         EnvVar("DMLC_NUM_WORKER", str(job.count(WORKER))),
         EnvVar("DMLC_ROLE", kind),
         EnvVar("DMLC_USE_KUBERNETES", "1"),
     ]
     if replica.type == WORKER:
-        variables += [EnvVar("DMLC_WORKER_ID", str(replica.index)), EnvVar("DMLC_SERVER_ID", "0")]
+        variables += [EnvVar("DMLC_WORKER_ID", str(job.rank_of(replica))), EnvVar("DMLC_SERVER_ID", "0")]
     elif replica.type == SERVER:
-        variables.append(EnvVar("DMLC_SERVER_ID", str(replica.index)))
+        variables.append(EnvVar("DMLC_SERVER_ID", str(job.rank_of(replica))))
     return variables
 
 
@@ -66,7 +66,7 @@ def outcome(job: Job, tallies: Tallies) -> Outcome:
 def is_master(job: Job, replica: Replica) -> bool:
     """The replica that coordinates the others."""
     leader = next((kind for kind in (SCHEDULER, TUNER_TRACKER, WORKER, TUNER) if job.count(kind)), None)
-    return replica.type == leader and replica.index == 0
+    return replica.type == leader and job.rank_of(replica) == 0
 
 
 def validate(job: Job) -> Iterator[FieldError]:
@@ -97,8 +97,7 @@ def _shared_config(job: Job) -> str:
     """The fields of MX_CONFIG that are the same for every replica, as JSON without its braces."""
     kinds = sorted(job.types, key=str.lower)
     cluster = {
-        kind.lower(): [{"url": job.address(Replica(kind, index)), "port": _port(job, kind)} for index in range(job.count(kind))]
-        for kind in kinds
+        kind.lower(): [{"url": job.address(one), "port": _port(job, kind)} for one in job.replicas_of(kind)] for kind in kinds
     }
     labels = {kind.lower(): _tuner_server_key(job, kind) for kind in kinds}
     return _compact({"cluster": cluster, "labels": labels})[1:-1]

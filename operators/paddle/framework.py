@@ -45,7 +45,7 @@ def shape_pod(job: Job, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]
 
 
 def _rendezvous(job: Job) -> Replica:
-    return Replica(MASTER if MASTER in job.replica_specs else WORKER, 0)
+    return job.first(MASTER if MASTER in job.replica_specs else WORKER)
 
 
 PADDLE = Framework(

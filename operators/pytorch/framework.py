@@ -63,7 +63,7 @@ def outcome(job: Job, tallies: Tallies) -> Outcome:
 
 def is_master(job: Job, replica: Replica) -> bool:
     """The master, or worker 0 of a job without one."""
-    return replica.type == MASTER if MASTER in job.replica_specs else replica == Replica(WORKER, 0)
+    return replica.type == MASTER if MASTER in job.replica_specs else replica == job.first(WORKER)
 
 
 def joins(job: Job, kind: str) -> bool:
@@ -144,10 +144,10 @@ def nproc_per_node(job: Job) -> str | None:
 
 def _master_env(job: Job, replica: Replica) -> list[EnvVar]:
     """The env:// rendezvous. RANK counts nodes: torchrun, or a script with one process per node, makes it a process's rank."""
-    address = job.address(Replica(MASTER, 0))
+    address = job.address(job.first(MASTER))
     port = str(PYTORCH.port_of(job.replica_specs[MASTER]))
     nproc = pytorch_spec(job).nproc_per_node or ""
-    rank = str(replica.index if replica.type == MASTER else replica.index + 1)
+    rank = str(job.rank_of(replica) + (replica.type != MASTER))
     world = job.total_replicas * (int(nproc) if nproc.isdecimal() else 1)
     return [
         EnvVar("MASTER_PORT", port),
@@ -161,7 +161,7 @@ def _master_env(job: Job, replica: Replica) -> list[EnvVar]:
 
 
 def _elastic_env(job: Job, elastic: ElasticPolicy) -> list[EnvVar]:
-    host = elastic.rdzv_host or job.address(Replica(WORKER, 0))
+    host = elastic.rdzv_host or job.address(job.first(WORKER))
     port = elastic.rdzv_port or PYTORCH.port_of(job.replica_specs.get(WORKER))
     fewest, most = elastic_bounds(job, elastic)
     settings = ",".join(f"{setting.key}={setting.value}" for setting in elastic.rdzv_conf or ())

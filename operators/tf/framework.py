@@ -37,7 +37,7 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """TF_CONFIG, for the main container of a job with more than one replica."""
     if job.total_replicas == 1:
         return ()
-    task = _compact({"type": replica.type.lower(), "index": replica.index})
+    task = _compact({"type": replica.type.lower(), "index": job.rank_of(replica)})
     if tf_spec(job).enable_dynamic_worker:
         config = f'{{"cluster":{_compact(_sparse_cluster(job, replica))},"task":{task}}}'
     else:
@@ -59,7 +59,7 @@ def is_master(job: Job, replica: Replica) -> bool:
     """The chief or master, or worker 0 of a job without one."""
     if any(map(job.count, LEADERS)):
         return replica.type in LEADERS
-    return replica == Replica(WORKER, 0)
+    return replica == job.first(WORKER)
 
 
 def tolerates_failure(job: Job, replica: Replica) -> bool:
@@ -84,7 +84,7 @@ def tf_spec(job: Job) -> TFJobSpec:
 
 
 def _first_is_enough(job: Job, workers: Tally) -> bool:
-    return 0 in workers.succeeded_indexes and tf_spec(job).success_policy != SuccessPolicy.ALL_WORKERS
+    return job.first(WORKER).index in workers.succeeded_indexes and tf_spec(job).success_policy != SuccessPolicy.ALL_WORKERS
 
 
 def _address(job: Job, replica: Replica) -> str:
@@ -92,7 +92,7 @@ def _address(job: Job, replica: Replica) -> str:
 
 
 def _addresses(job: Job, kind: str) -> list[str]:
-    return [_address(job, Replica(kind, index)) for index in range(job.count(kind))]
+    return [_address(job, replica) for replica in job.replicas_of(kind)]
 
 
 def _compact(value: object) -> str:
@@ -113,9 +113,9 @@ def _sparse_cluster(job: Job, replica: Replica) -> Mapping[str, Any]:
     """
     own = _address(job, replica)
     if replica.type == PS:
-        return {"worker": {}, "ps": [own] if replica.index == 0 else {str(replica.index): own}}
+        return {"worker": {}, "ps": [own] if job.rank_of(replica) == 0 else {str(job.rank_of(replica)): own}}
     if replica.type == WORKER:
-        return {"worker": {str(replica.index): own}, "ps": _addresses(job, PS)}
+        return {"worker": {str(job.rank_of(replica)): own}, "ps": _addresses(job, PS)}
     return {replica.type.lower(): [own], "worker": {}, "ps": _addresses(job, PS)}
 
 

@@ -1,5 +1,1 @@
-"""The TrainJob operator."""
-
-from jobcommon.operators.trainjob.framework import TRAINJOB
-
-__all__ = ["TRAINJOB"]
+"""The TrainJob operator: jobs of Kubeflow Trainer, without its controller and without JobSet."""

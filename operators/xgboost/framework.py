@@ -14,10 +14,10 @@ REPLICA_SPECS = "xgbReplicaSpecs"
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """The tracker's address, and for LightGBM the workers', in every container."""
     specs = job.replica_specs
-    rank = replica.index + (job.count(MASTER) if replica.type == WORKER else 0)
+    rank = job.rank_of(replica) + (job.count(MASTER) if replica.type == WORKER else 0)
     variables = [
         EnvVar("MASTER_PORT", str(XGBOOST.port_of(specs.get(MASTER)))),
-        EnvVar("MASTER_ADDR", job.address(Replica(MASTER, 0))),
+        EnvVar("MASTER_ADDR", job.address(job.first(MASTER))),
         EnvVar("WORLD_SIZE", str(job.total_replicas)),
         EnvVar("RANK", str(rank)),
         EnvVar("PYTHONUNBUFFERED", "1", default=True),
@@ -30,7 +30,7 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
 
 @last_result_cached
 def _worker_addresses(job: Job) -> str:
-    return ",".join(job.address(Replica(WORKER, index)) for index in range(job.count(WORKER)))
+    return ",".join(map(job.address, job.replicas_of(WORKER)))
 
 
 XGBOOST = Framework(

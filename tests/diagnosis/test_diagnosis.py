@@ -213,9 +213,9 @@ def test_what_the_manifest_is_warned_of_is_evidence_while_the_job_runs_and_when_
 
 #: by what becomes of an elastic job of three workers: the reason, and what is said of it, of its evidence and of what follows
 RESIZES = {
-    "smaller": ("FewerReplicas", "is running with 2 of 3 workers since 2", "the last resize: it is resized from 3 to 2", "Worker-2"),
-    "asks": ("FewerReplicas", "is running with 2 of 3 workers since 2", "Worker-2: cannot be scheduled", "it grows when nodes are free"),
-    "placed": ("FewerReplicas", "is running with 2 of 3 workers", "the last resize", "it grows when Worker-2, which has a node, can start"),
+    "smaller": ("FewerReplicas", "is running with 2 of 3 workers since 2", "condition Running", "requested again for Worker-1"),
+    "asks": ("FewerReplicas", "is running with 2 of 3 workers since 2", "Worker-1: cannot be scheduled", "it grows when nodes are free"),
+    "placed": ("FewerReplicas", "is running with 2 of 3 workers", "Worker-1: its containers are being", "the node of Worker-1 can run it"),
     "bounded": ("Running", "3/3 Running", "the spec requests 9 workers: runPolicy.elastic.maxReplicas is 3", ""),
     "awaits": ("FewerReplicas", "is running with 3 of 4 workers", "condition Running", "it grows when a checkpoint after this one is reported: 7"),
     "resizing": ("Resizing", "begins attempt 1: it is resized from 3 to 2 workers", "condition Restarting", "attempt 1 begins when"),

@@ -22,7 +22,6 @@ from jobcommon.testutil.sim.simulation import Run, Simulation
 from localcluster import ApiServer
 from tests.sim.bad_jobs import BAD_JOBS, FRAMEWORKS, BadJob, Fate, healthy
 
-pytestmark = pytest.mark.no_cover
 #: Plans of a job that fails: a refusal is learnt by one, and what was made for the job goes, thing by thing.
 MOST_PLANS = 16
 #: A back-off of 5 ms that doubles up to a minute: so many tries fit into the time of a run.

@@ -118,8 +118,7 @@ def scale(world: ClusterModel) -> None:
     """The user changes the number of replicas."""
     count = world.chance.choice([0, 1, 2, 4])
     world.scale("Worker", count)
-    leader = world.framework.replica_types[0]
-    world.scale(next(iter(world.job.replica_specs)), max(min(count, 1), leader.min_replicas))
+    world.scale(next(iter(world.job.replica_specs)), min(count, 1))
 
 
 def fill(world: ClusterModel) -> None:
@@ -289,7 +288,7 @@ USED: Mapping[Any, Callable[[Job], bool]] = {
     NodeLoss: lambda job: job.run_policy.node_loss_seconds is not None or bool(job.run_policy.avoid_failed_nodes),
     Reporting: lambda job: bool(job.run_policy.report_progress),
     ReportedProgress: lambda job: bool(job.run_policy.report_progress or job.run_policy.min_uptime_seconds),
-    InPlace: lambda job: job.restarts_in_place or job.run_policy.elastic is not None,
+    InPlace: lambda job: job.restarts_in_place,
     Gang: lambda job: job.options.gang is not None,
     Queue: lambda job: job.options.kueue,
 }
