@@ -1,4 +1,4 @@
-"""The views of pods and other objects: what they hold, and what garbage costs; tests/fuzz has random documents."""
+"""The views of pods and other objects: what they hold, and what garbage costs."""
 
 import json
 from datetime import UTC, datetime

@@ -1,31 +1,138 @@
 """Malformed and hostile jobs, and frameworks that misbehave, among healthy jobs on a server whose definitions have no rules.
 
 Each bad job comes to the end that is its own, in silence, and the healthy ones do as if they were alone.
+What the decision alone makes of a bad spec is shown by tests/reconcile/test_poison.py.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
 from functools import partial
 from typing import Any
 
 import pytest
 
+from jobcommon.api import labels
 from jobcommon.api.reasons import INVALID_SPEC
 from jobcommon.api.status import ConditionType, JobStatus, read_status
 from jobcommon.framework import Framework, Job
 from jobcommon.operators.mpi import MPI
+from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.tf import TF
+from jobcommon.testutil.builders import Manifest, condition, job_manifest, replica_spec
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, Scenario, UserStep
 from jobcommon.testutil.sim.simulation import Run, Simulation
 from localcluster import ApiServer
-from tests.sim.bad_jobs import BAD_JOBS, FRAMEWORKS, BadJob, Fate, healthy
 
+pytestmark = pytest.mark.no_cover
 #: Plans of a job that fails: a refusal is learnt by one, and what was made for the job goes, thing by thing.
 MOST_PLANS = 16
 #: A back-off of 5 ms that doubles up to a minute: so many tries fit into the time of a run.
 SECONDS, TRIES = 300.0, 30
+HEALTHY: Mapping[str, Mapping[str, int]] = {
+    TF.kind: {"Worker": 2}, PYTORCH.kind: {"Master": 1, "Worker": 1}, MPI.kind: {"Launcher": 1, "Worker": 1},
+    MXNET.kind: {"Scheduler": 1, "Worker": 1},
+}  # fmt: skip
+FRAMEWORKS = (TF, PYTORCH, MPI, MXNET)
+GONE: Any = object()
+"""In place of a value: the field is not there."""
+
+
+class Fate(Enum):
+    INVALID = auto()  # Failed with InvalidSpec in its first status
+    REFUSED = auto()  # the same once the API server has refused what it needs
+    RUNS = auto()  # Succeeded, as if nothing were wrong with it
+    IGNORED = auto()  # left alone, without a status
+
+
+@dataclass(frozen=True)
+class BadJob:
+    """One of them. `changes` are made to a healthy job, ``SPECS`` being its replica specs; `says` is in its last condition.
+
+    `named` turns the job's name into an invalid one. `status` is written to the job before the operator sees it, and `beside`
+    are labels of a pod that claims the job as its controller, of which an event UnknownPod tells.
+    """
+
+    framework: Framework
+    fate: Fate
+    changes: Mapping[str, Any]
+    says: str = ""
+    named: str = "{}"
+    status: Any = None
+    beside: Mapping[str, str] | None = None
+
+    def manifest(self, name: str) -> Manifest:
+        """The job, under `name` or what is made of it."""
+        found = healthy(self.framework, self.named.format(name))
+        for path, value in self.changes.items():
+            *parents, last = path.replace("SPECS", f"spec.{self.framework.replica_specs}").split(".")
+            at: Any = found
+            for part in parents:
+                at = at[int(part) if isinstance(at, list) else part]
+            if value is GONE:
+                del at[last]
+            else:
+                at[last] = value
+        return found
+
+    def stranger(self, job: Manifest) -> Manifest | None:
+        """The pod beside the created `job`, if there is to be one."""
+        if self.beside is None:
+            return None
+        name = job["metadata"]["name"]
+        owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": name, "uid": job["metadata"]["uid"]}
+        marks = {labels.OPERATOR_NAME: self.framework.operator_name, labels.JOB_NAME: name, **self.beside}
+        metadata = {"name": f"{name}-stranger", "labels": marks, "ownerReferences": [{**owner, "controller": True}]}
+        spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def healthy(framework: Framework, name: str) -> Manifest:
+    """A job with nothing wrong."""
+    made = job_manifest(framework, HEALTHY[framework.kind])
+    return {**made, "metadata": {"name": name, "namespace": "default", "labels": {}, "annotations": {}}}
+
+
+RESERVED = {
+    "name": "another", "namespace": "kube-system", "uid": "made-up", "generateName": "x-",
+    "finalizers": ["example.com/never"],
+    "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "boss", "uid": "0", "controller": True}],
+    "labels": {labels.JOB_NAME: "another", labels.REPLICA_INDEX: "7", labels.OPERATOR_NAME: "another-operator"},
+}  # fmt: skip
+FORGED = {
+    "conditions": [condition("Dancing"), None, 3, {"type": 7}, condition("Running", False)],
+    "replicaStatuses": {"Worker": {"active": "many", "succeededIndexes": "0-,x,9-1,-3,99999999999999999999,1-1000000000"}},
+    "countedPods": [1, None], "restarts": -7, "startTime": "9999-12-31T23:59:59Z",
+}  # fmt: skip
+HOSTILE = "$(HOME) %s %d {0} {x} \"a\\c' \u2028 ünïcödé ☃"
+W = "SPECS.Worker.template"
+TWICE = [{"name": "pytorch", "image": "any"}] * 2
+OVER = {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}
+BAD_JOBS: dict[str, BadJob] = {
+    "a template that is text": BadJob(PYTORCH, Fate.INVALID, {"SPECS.Master.template": "x"}, "must be an object"),
+    "a name of 200 characters": BadJob(MXNET, Fate.INVALID, {}, "use up to 63", named="{:x<200}"),
+    "a run policy that is a list": BadJob(MPI, Fate.INVALID, {"spec.runPolicy": []}, "must be an object"),
+    "two containers of one name": BadJob(PYTORCH, Fate.REFUSED, {f"{W}.spec.containers": TWICE}, "Duplicate value"),
+    "a label value of 70 characters": BadJob(
+        TF, Fate.REFUSED, {f"{W}.metadata": {"labels": {"team": "x" * 70}}}, "must be no more than 63"),
+    "annotations of 300 KiB": BadJob(
+        PYTORCH, Fate.REFUSED, {f"{W}.metadata": {"annotations": {"a": "x" * 300 * 1024}}}, "may have 262,144"),
+    "a request over its limit": BadJob(
+        MXNET, Fate.REFUSED, {f"{W}.spec.containers.0.resources": OVER}, "must be less than or equal to cpu limit"),
+    "a type in lower case": BadJob(TF, Fate.RUNS, {"SPECS.worker": replica_spec(TF), "SPECS.Worker": GONE}),
+    "a pod of index 1.0 claims it": BadJob(
+        PYTORCH, Fate.RUNS, {}, beside={labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: "1.0"}),
+    "a pod of index 10¹² claims it": BadJob(
+        MXNET, Fate.RUNS, {}, beside={labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: str(10**12)}),
+    "a template with reserved metadata": BadJob(PYTORCH, Fate.RUNS, {f"{W}.metadata": RESERVED}),
+    "hostile text": BadJob(TF, Fate.RUNS, {f"{W}.spec.containers.0.args": [HOSTILE]}),
+    "a status of garbage": BadJob(MXNET, Fate.RUNS, {}, status=FORGED),
+    "a start in the year 9999": BadJob(PYTORCH, Fate.RUNS, {}, status={"startTime": "9999-12-31T23:59:59Z"}),
+    "managed by another controller": BadJob(PYTORCH, Fate.IGNORED, {"spec.runPolicy.managedBy": "example.com/other"}),
+}  # fmt: skip
 
 
 def take_anything(server: ApiServer, framework: Framework) -> None:
@@ -91,12 +198,12 @@ class Trial:
 
 @pytest.fixture(scope="module")
 def trial() -> Trial:
-    return Trial(BAD_JOBS)
+    return Trial([*BAD_JOBS.values()])
 
 
-@pytest.mark.parametrize("bad", BAD_JOBS, ids=lambda bad: f"{bad.framework.name}-{bad.title}")
-def test_a_bad_job_comes_to_the_end_that_is_its_own(trial: Trial, bad: BadJob) -> None:
-    name = trial.manifests[BAD_JOBS.index(bad)]["metadata"]["name"]
+@pytest.mark.parametrize("number", range(len(BAD_JOBS)), ids=BAD_JOBS)
+def test_a_bad_job_comes_to_the_end_that_is_its_own(trial: Trial, number: int) -> None:
+    bad, name = trial.bad[number], trial.manifests[number]["metadata"]["name"]
     status, plans = trial.status(bad.framework, name), trial.plans[name]
     written = [w for w in trial.run.trace if w.path.endswith(f"/{name}/status") and w.status == 200]
     last = status.conditions[-1] if status.conditions else None
@@ -142,7 +249,7 @@ def trial_with(framework: Framework, hook: str, bad: Callable[[], Any]) -> Trial
         return bad() if of_it else usual(subject, *rest)
 
     broken: Framework = replace(framework, **{hook: function})
-    return Trial([BadJob(hook, broken, Fate.RUNS, ((("spec", "bad"), True),))], (broken,))
+    return Trial([BadJob(broken, Fate.RUNS, {"spec.bad": True})], (broken,))
 
 
 @pytest.mark.parametrize("hook", HOOKS)

@@ -22,7 +22,6 @@ PROGRAMMES = {
         "tests/runtime",
         "tests/reconcile",
         "tests/operators",
-        "tests/properties",
         "--ignore",
         GOLDEN,
     ),

@@ -4,52 +4,30 @@ At no moment do two hold the lease, and a write that one may begin has ended bef
 """
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
-import msgspec
 import pytest
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.runtime.clock import Clock, Timer
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings
-from tests.properties.asynchronous import AsyncMachine
-from tests.properties.profile import examples
-from tests.runtime.fakes import FakeClock, quiet_log, refusal
+from localcluster.client import ADMIN
+from tests.runtime.fakes import FakeClock, quiet_log, refusal, turns
 from tests.runtime.tap import WithoutStreams
+from tests.runtime.world import World
 
 pytestmark = pytest.mark.slow
 
 TIMEOUT = 4.0
 CRASH_TAKE_OVER = 24.0
 GRACEFUL_TAKE_OVER = 5.0
-
-
-class LeaseServer:
-    """One Lease object with resourceVersion preconditions. Whatever is refused changes nothing."""
-
-    def __init__(self) -> None:
-        self.lease: dict[str, Any] | None = None
-        self.version = 0
-
-    def handle(self, request: Request) -> Response:
-        if request.method == "GET":
-            return refusal(404, "NotFound") if self.lease is None else Response(200, msgspec.json.encode(self.lease))
-        body = msgspec.json.decode(request.body or b"")
-        if request.method == "POST" and self.lease is not None:
-            return refusal(409, "AlreadyExists")
-        if request.method == "PUT":
-            if self.lease is None:
-                return refusal(404, "NotFound")
-            if body["metadata"].get("resourceVersion") != self.lease["metadata"]["resourceVersion"]:
-                return refusal(409, "Conflict")
-        self.version += 1
-        self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
-        return Response(200, msgspec.json.encode(self.lease))
 
 
 class ProcessClock(Clock):
@@ -79,8 +57,8 @@ class ProcessClock(Clock):
 class Line(WithoutStreams):
     """The way to the server: `out` and `back` seconds long, losing requests or replies on demand."""
 
-    def __init__(self, server: LeaseServer, clock: ProcessClock) -> None:
-        self.server, self.clock = server, clock
+    def __init__(self, world: World, clock: ProcessClock) -> None:
+        self.world, self.clock = world, clock
         self.out = self.back = 0.01
         self.fault = ""
 
@@ -90,7 +68,7 @@ class Line(WithoutStreams):
         fault, back = self.fault, self.back
 
         def arrive() -> None:
-            answer = refusal(500, "InternalError") if fault == "refused" else self.server.handle(request)
+            answer = refusal(500, "InternalError") if fault == "refused" else self.world.server.handle(request, ADMIN)
             if fault != "reply lost":
                 self.clock.call_at(self.clock.monotonic() + back, lambda: reply.done() or reply.set_result(answer))
 
@@ -104,9 +82,9 @@ class Line(WithoutStreams):
 class Process:
     """One process: candidate, leader, candidate again."""
 
-    def __init__(self, number: int, server: LeaseServer, clock: FakeClock, times: tuple[float, float, float]) -> None:
-        self.clock = ProcessClock(clock)
-        self.line = Line(server, self.clock)
+    def __init__(self, number: int, world: World, times: tuple[float, float, float]) -> None:
+        self.clock = ProcessClock(world.clock)
+        self.line = Line(world, self.clock)
         settings = LeaseSettings("default", "operators", f"p{number}", *times)
         self.elector = LeaderElector(self.line, settings, self.clock, Random(number).random, quiet_log())
 
@@ -116,15 +94,28 @@ class Process:
             await self.elector.hold()
 
 
-class Election(AsyncMachine):
+class Election(RuleBasedStateMachine):
+    """Its steps run on an event loop with a clock that stands still."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.server = LeaseServer()
+        self.loop = asyncio.new_event_loop()
+        self.world = World()
+        self.clock = self.world.clock
+        self.tasks: list[asyncio.Task[Any]] = []
         self.processes: dict[int, tuple[Process, asyncio.Task[None]]] = {}
         self.started = 0
         self.last: tuple[int, float] | None = None
         # A release promises that no write is in flight.
         self.let_go: set[int] = set()
+
+    def run(self, work: Coroutine[Any, Any, object]) -> None:
+        self.loop.run_until_complete(work)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        self.tasks.append(self.loop.create_task(work))
+        self.run(turns(6))
+        return self.tasks[-1]
 
     @initialize(times=st.sampled_from([(15.0, 10.0, 2.0), (15.0, 9.7, 2.3), (11.0, 10.5, 1.9)]))
     def begin(self, times: tuple[float, float, float]) -> None:
@@ -138,7 +129,7 @@ class Election(AsyncMachine):
     @rule()
     def start_one(self) -> None:
         self.started += 1
-        process = Process(self.started, self.server, self.clock, self.times)
+        process = Process(self.started, self.world, self.times)
         self.processes[self.started] = (process, self.start(process.run()))
 
     @precondition(lambda self: self.processes)
@@ -205,7 +196,7 @@ class Election(AsyncMachine):
     def pass_time(self, seconds: float) -> None:
         """All of them are checked four times a second."""
         for _ in range(max(round(seconds / 0.25), 1)):
-            self.advance(0.25 if seconds else 0.0)
+            self.run(self.clock.advance(0.25 if seconds else 0.0))
             self.look()
 
     def look(self) -> None:
@@ -245,6 +236,20 @@ class Election(AsyncMachine):
             assert self.clock.now < end, f"no replica leads after {within} s"
             self.pass_time(0.25)
 
+    def teardown(self) -> None:
+        try:
+            self.in_the_end()
+        finally:
+            for task in self.tasks:
+                task.cancel()
+            self.run(asyncio.wait(self.tasks) if self.tasks else turns(1))
+            self.loop.close()
+        assert all(task.cancelled() or task.exception() is None for task in self.tasks)
 
+
+FULL = os.environ.get("PROFILE") == "full"
 TestElection = Election.TestCase
-TestElection.settings = examples(25)
+TestElection.settings = settings(
+    max_examples=int(os.environ.get("EXAMPLES", "10000")) if FULL else 25, stateful_step_count=100 if FULL else 50,
+    derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck),
+)  # fmt: skip
