@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from jobcommon.client import objects
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import APPLY_PATCH, Request, Response, Transport
@@ -182,11 +183,18 @@ async def training_cluster(
 
 
 async def install(transport: Transport, frameworks: Sequence[Framework]) -> None:
-    """Install the frameworks' CRDs and wait until their kinds are served.
+    """Install the frameworks' CRDs, wait until their kinds are served, and create the objects that come with the operators.
 
     Raises StatusError when one is refused and TimeoutError when they are not served in time.
     """
     await define(transport, *(crd for framework in frameworks for crd in definitions(framework)))
+    for framework in frameworks:
+        for key, manifest in framework.related_to(framework.shipped()).items():
+            path = objects.collection_path(manifest["apiVersion"], key.plural, key.namespace or None)
+            response = await transport.send(objects.create(path, manifest))
+            # One that is kept from an earlier time may have been changed.
+            if response.status >= 400 and response.status != 409:
+                raise response_error(response)
 
 
 async def define(transport: Transport, *definitions: dict[str, Any]) -> None:

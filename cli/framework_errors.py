@@ -22,7 +22,7 @@ from jobcommon.framework import (
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _FIELD = re.compile(r"[a-z][A-Za-z0-9]*")
-_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9]{0,61}")
+_TYPE = re.compile(r"[A-Za-z]([-A-Za-z0-9]{0,60}[A-Za-z0-9])?")
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -53,7 +53,7 @@ _FUNCTIONS = (
     *("index_offsets", "env", "is_master", "upgrade", "validate", "blocked", "shape_pod", "companions", "may_create"),
     *("tolerates_failure", "retries", "joins", "references", "shipped"),
 )
-_OPTIONAL_FUNCTIONS = ("outcome", "specialize", "status_fields")
+_OPTIONAL_FUNCTIONS = ("outcome", "specialize", "status_fields", "corrections")
 
 
 def framework_errors(framework: Framework) -> list[str]:

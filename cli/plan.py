@@ -48,30 +48,39 @@ def describe(
     jobs = [(manifest, framework) for manifest in manifests if (framework := of_manifest(manifest.body))]
     if not jobs:
         raise UserError(no_job(manifests))
-    texts = [_describe(manifest, framework, observed, namespace, with_manifests) for manifest, framework in jobs]
+    texts = [_describe(one, framework, manifests, observed, namespace, with_manifests) for one, framework in jobs]
     return "\n".join(texts)
 
 
-def checked(manifest: Manifest, framework: Framework, namespace: str = "default") -> Job:
-    """The job in `manifest`. Raises `UserError` with a line for each error: those that the operator would report,
-    or else those of an API server with strict field validation.
+def checked(manifest: Manifest, framework: Framework, namespace: str = "default", others: Sequence[Manifest] = ()) -> Job:
+    """The job in `manifest`, which may refer to `others`.
+
+    Raises `UserError` with a line for each error: those that the operator would report, or else those of an API server with
+    strict field validation.
     """
-    job, errors = _read(manifest, framework, namespace)
+    job, errors = _read(manifest, framework, namespace, others)
     if errors:
         raise UserError("\n".join(errors))
     return job
 
 
-def _read(manifest: Manifest, framework: Framework, namespace: str) -> tuple[Job, Sequence[str]]:
-    job, found = crd.read_strictly(framework, manifest.body)
+def _read(manifest: Manifest, framework: Framework, namespace: str, others: Sequence[Manifest]) -> tuple[Job, Sequence[str]]:
+    job, found = crd.read_strictly(framework, manifest.body, (other.body for other in others))
     errors = [f"{manifest.place_of(error.path)}: {error}" for error in found]
     return replace(job, namespace=job.namespace or namespace), errors
 
 
 def _describe(
-    manifest: Manifest, framework: Framework, observed: Sequence[Manifest], namespace: str, with_manifests: bool
+    manifest: Manifest,
+    framework: Framework,
+    others: Sequence[Manifest],
+    observed: Sequence[Manifest],
+    namespace: str,
+    with_manifests: bool,
 ) -> str:
-    job, errors = _read(manifest, framework, namespace)
+    job, errors = _read(manifest, framework, namespace, others)
+    related = framework.related_to((*framework.shipped(), *(other.body for other in others)))
+    framework, _ = framework.specialized(manifest.body, related)
     job = replace(job, uid=job.uid or _uid_of_owner(job, observed))
     seen = _observed(framework, job, observed)
     now = time.time()

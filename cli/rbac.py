@@ -58,11 +58,11 @@ def job_rules(framework: Framework, *, grants: bool = False) -> tuple[Rule, ...]
     group, plural = framework.group, framework.plural
     return (
         # Deleted is a job whose time to live is over.
-        Rule(group, plural, (*_CACHED, "delete")),
+        Rule(group, plural, (*_CACHED, "delete", *(("patch",) if framework.corrections is not None else ()))),
         Rule(group, f"{plural}/status", ("update",)),
         # Where the admission plugin OwnerReferencesPermissionEnforcement is on, blockOwnerDeletion needs it.
         Rule(group, f"{plural}/finalizers", ("update",)),
-        *(Rule(_group(kind.api_version), kind.plural, ("list", "watch")) for kind in framework.related),
+        *_related_rules(framework, namespaced=True),
         *(_companion_rule(kind) for kind in framework.companion_kinds if grants or kind.plural not in _GRANTING),
     )
 
@@ -82,9 +82,18 @@ def gang_rules(scheduler: GangScheduler) -> tuple[Rule, ...]:
     return tuple(Rule(group, plural, verbs) for plural in scheduler.resources)
 
 
-def rival_rules(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
-    """To see whether another controller of a kind acts: its lease, by name, in whatever namespace."""
-    return tuple(Rule("coordination.k8s.io", "leases", ("list",), (one.rival,)) for one in frameworks if one.rival)
+def cluster_rules(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
+    """What the operators read beyond namespaces: objects that jobs refer to, and the lease, in whatever namespace, of another
+    controller of the kind.
+    """
+    known = list(frameworks)
+    leases = (Rule("coordination.k8s.io", "leases", ("list",), (one.rival,)) for one in known if one.rival)
+    return (*(rule for one in known for rule in _related_rules(one, namespaced=False)), *leases)
+
+
+def _related_rules(framework: Framework, *, namespaced: bool) -> Iterable[Rule]:
+    kinds = (kind for kind in framework.related if kind.namespaced is namespaced)
+    return (Rule(_group(kind.api_version), kind.plural, ("list", "watch")) for kind in kinds)
 
 
 PRIORITIES = Rule(PRIORITY_CLASS_API.rpartition("/")[0], PRIORITY_CLASSES, ("list", "watch"))
@@ -114,7 +123,9 @@ KUEUE_RELEASE_CLUSTER = (_CONFIGURATION,)
 
 def resuming(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
     """What ``--kueue`` adds for jobs that Kueue itself suspends: when they change hands, their `suspend` is set once."""
-    return tuple(Rule(framework.group, framework.plural, ("patch",)) for framework in frameworks)
+    return tuple(
+        Rule(framework.group, framework.plural, ("patch",)) for framework in frameworks if not framework.queued_by_kueue
+    )
 
 
 def kueue_rules(how: str, frameworks: Iterable[Framework]) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
@@ -131,7 +142,7 @@ def kueue_reads(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
     cache that lists and watches (`FindAncestorJobManagedByKueue` in pkg/controller/jobframework/reconciler.go): without these
     rights each create of a pod ends with 500. MultiKueue patches the status of a job that runs elsewhere (externalframeworks).
     """
-    lacking = [f for f in frameworks if integration_of(f.api_version, f.kind) not in INTEGRATED]
+    lacking = [f for f in frameworks if not f.queued_by_kueue and integration_of(f.api_version, f.kind) not in INTEGRATED]
     return tuple(
         rule
         for f in lacking
@@ -151,10 +162,14 @@ def user_rules(framework: Framework, *, edit: bool) -> tuple[Rule, ...]:
     A user who may create jobs can run pods as any ServiceAccount of the namespace, as can a user who edits workloads.
     """
     group, plural = framework.group, framework.plural
-    read = (Rule(group, plural, _CACHED), Rule(group, f"{plural}/status", ("get",)))
+    write = ("create", "delete", "deletecollection", "patch", "update")
+    related = tuple(
+        Rule(_group(kind.api_version), kind.plural, (*_CACHED, *(write if edit and kind.namespaced else ())))
+        for kind in framework.related
+    )
+    read = (Rule(group, plural, _CACHED), Rule(group, f"{plural}/status", ("get",)), *related)
     if not edit:
         return read
-    write = ("create", "delete", "deletecollection", "patch", "update")
     scale = (Rule(group, f"{plural}/scale", ("get", "patch", "update")),) if framework.scale else ()
     return (Rule(group, plural, (*_CACHED, *write)), *read[1:], *scale)
 

@@ -33,13 +33,15 @@ def as_roles(
     queues, beyond = rbac.kueue_rules(kueue, frameworks)
     # The versions of Kubernetes' own gangs have one group.
     own = dict.fromkeys((*rbac.operator_rules(frameworks), *(r for gang in gangs for r in rbac.gang_rules(gang)), *queues))
-    cluster = dict.fromkeys((*beyond, *((rbac.PRIORITIES,) if gangs else ())))
+    wide = rbac.cluster_rules(frameworks)
+    cluster = dict.fromkeys((*beyond, *((rbac.PRIORITIES,) if gangs else ()), *wide))
     # Of Kueue's ServiceAccount, not of the operator's.
     reads = rbac.kueue_reads(frameworks) if kueue == OWN or not namespaces else ()
     if namespaces:
         named = [(name, own), *((f"{name}-{who}", rules) for who, rules in _of_users(frameworks))]
         roles = [_role("Role", title, rules, namespace=one) for one in namespaces for title, rules in named]
         roles += [_role("ClusterRole", f"{name}-kueue", beyond)] if kueue else []
+        roles += [_role("ClusterRole", f"{name}-cluster", wide)] if wide else []
     else:
         roles = [_role("ClusterRole", name, [*own, *cluster])]
         roles += [_role("ClusterRole", f"{name}-{who}", rules, _aggregated(who)) for who, rules in _of_users(frameworks)]
@@ -55,6 +57,7 @@ def as_values(module: str, framework: Framework) -> str:
     users = {who: _as_json(rules) for who, rules in _of_users([framework])}
     rules = {"rules": _as_json(rbac.job_rules(framework)), **users}
     rules |= {"kueueOwn": _as_json(rbac.resuming([framework])), "kueue": _as_json(rbac.kueue_reads([framework]))}
+    rules |= {"cluster": _as_json(wide)} if (wide := rbac.cluster_rules([framework])) else {}
     return _yaml({"framework": {"module": module, **rules}})
 
 

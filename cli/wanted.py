@@ -45,7 +45,7 @@ class Wanted:
             raise UserError(_no_job(manifests, kinds))
         followed: list[FollowedJob] = []
         for manifest, framework in jobs:
-            job = checked(manifest, framework)
+            job = checked(manifest, framework, others=manifests)
             where, grace = manifest.namespace or namespace, not job.run_policy.clean_pod_policy
             followed.append(
                 FollowedJob(framework, where, manifest.name, job.total_replicas, grace=grace, warnings=job.warnings)

@@ -61,6 +61,7 @@ from .api.template import mapping_of as mapping_of
 from .api.template import mappings_in as mappings_in
 from .api.template import merge_template as merge_template
 from .api.time_spent import TimeSpent as TimeSpent
+from .api.timestamp import format_time as format_time
 from .api.view import ObjectView as ObjectView
 from .api.view import Owner as Owner
 from .client.config import ConfigError as ConfigError
@@ -89,6 +90,7 @@ from .framework import ProgressServer as ProgressServer
 from .framework import ReplicaType as ReplicaType
 from .framework import Tallies as Tallies
 from .framework import Tally as Tally
+from .framework import reported_missing_at as reported_missing_at
 from .framework import succeed_with as succeed_with
 from .manifests.mpi_over_ssh import SSH_ARGS as SSH_ARGS
 from .manifests.mpi_over_ssh import mount as mount

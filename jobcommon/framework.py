@@ -428,8 +428,10 @@ class Framework:
 
     `status_fields(job, status, pods, created, now)`: fields of the status that the kind has beside the common ones. Where
     `conditions` are among them, the common ones stand in `jobConditions`. `created`: the types that are about to get pods.
-    `suspend_at`: the path of `suspend` in the spec. `rival`: the lease of another controller of this kind; the operator does
-    not act while it is held. `queued_by_kueue`: Kueue queues jobs of this kind itself, in every configuration.
+    `corrections(job, now)`: a merge patch of the job itself, with what a webhook would have set when it was written; empty if
+    nothing is missing. `suspend_at`: the path of `suspend` in the spec. `rival`: the lease of another controller of this kind;
+    the operator does not act while it is held. `queued_by_kueue`: Kueue queues jobs of this kind itself, in every
+    configuration.
     `definition` is the schema of a kind whose spec is not that of `JobSpec` with replica specs.
 
     `queue_is_fixed`: the API server refuses another `schedulingPolicy.queue`. `checks` are those of this kind alone; each job
@@ -481,6 +483,7 @@ class Framework:
     subdomain: str = ""
     status_fields: Callable[[Job, JobStatus, Sequence[PodView], Collection[str], float], Mapping[str, Any]] | None = None
     rival: str = ""
+    corrections: Callable[[Job, float], Mapping[str, Any]] | None = None
     suspend_at: tuple[str, ...] = ("runPolicy", "suspend")
     queued_by_kueue: bool = False
 

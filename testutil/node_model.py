@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from jobcommon.api import labels
 from jobcommon.api.gang import min_count
+from jobcommon.api.timestamp import format_time
 from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.reconcile.slots import is_spare
 from jobcommon.spec import read_job
@@ -19,7 +20,7 @@ from jobcommon.testutil.program_model import Program, Truth
 GROUP = ("PodGroup", "demo")
 PLENTY = 100
 GRACE = 30
-STOPPED, CREATING, BAD_NODE = ":stopped:", "ContainerCreating", "bad"
+STOPPED, CREATING, INITIALIZING, BAD_NODE = ":stopped:", "ContainerCreating", "PodInitializing", "bad"
 _TOLERATED = 300
 """Seconds for which a pod tolerates a silent node unless its job says otherwise."""
 
@@ -149,19 +150,13 @@ class NodeModel:
     def _run_containers(self, name: str, pod: Pod) -> None:
         main = next((s for s in statuses_of(pod) if s["name"] == pod.main), None)
         image = next(c["image"] for c in pod.raw["spec"]["containers"] if c["name"] == pod.main)
-        gate = STOPPED in image
-        for first in pod.raw["spec"].get("initContainers") or ():
-            if STOPPED in first["image"]:
-                image, gate = first["image"], True
-            elif gate and main is None:
-                self.mixed.append(f"{name} runs {first['name']} before its program may start")
-        if main is None or main["state"].get("waiting", {}).get("reason") == CREATING:
-            self.put(pod.waiting("InvalidImageName", image) if gate else pod.running(at=self.now))
-            if not gate:
-                self._starts(name)
-        elif gate and "waiting" not in main["state"]:
+        state: Mapping[str, Any] = main["state"] if main is not None else {"waiting": {"reason": CREATING}}
+        gate, reason = STOPPED in image, state.get("waiting", {}).get("reason")
+        if reason in (CREATING, INITIALIZING):
+            self._initialize(name, pod, gate=gate, waits=reason == INITIALIZING)
+        elif gate and "waiting" not in state:
             self.put(pod.stopped_by_image())
-        elif not gate and "running" not in main["state"]:
+        elif main is not None and not gate and "running" not in state:
             again = pod.running(at=self.now, restarts=pod.restarts + 1)
             last = main["state"].get("terminated") or (main.get("lastState") or {}).get("terminated")
             statuses = [
@@ -169,6 +164,28 @@ class NodeModel:
             ]
             self.put(again._with(status={"containerStatuses": statuses}))
             self._starts(name)
+
+    def _initialize(self, name: str, pod: Pod, *, gate: bool, waits: bool) -> None:
+        """The init containers run one after the other, and then the main one starts. Later images are not looked at."""
+        helpers = pod.raw["spec"].get("initContainers") or ()
+        stopped = next((one for one in helpers if STOPPED in one["image"]), None)
+        if stopped is not None and not waits:
+            wrong = {"waiting": {"reason": "InvalidImageName", "message": stopped["image"]}}
+            later = {"waiting": {"reason": INITIALIZING, "message": ""}}
+            found = [{"name": h["name"], "restartCount": 0, "state": wrong if h is stopped else later} for h in helpers]
+            self.put(pod.waiting(INITIALIZING, "")._with(status={"initContainerStatuses": found}))
+        if stopped is not None:
+            return
+        done = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": format_time(self.now)}}
+        kept: Manifest = {"running": {}}
+        found = [{"name": h["name"], "restartCount": 0, "state": kept if "restartPolicy" in h else done} for h in helpers]
+        image = next(c["image"] for c in pod.raw["spec"]["containers"] if c["name"] == pod.main)
+        ready = pod.waiting("InvalidImageName", image) if gate else pod.running(at=self.now)
+        self.put(ready._with(status={"initContainerStatuses": found}) if found else ready)
+        if not gate:
+            self._starts(name)
+        elif helpers:
+            self.mixed.append(f"{name} runs {helpers[0]['name']} before its program may start")
 
     def _starts(self, name: str) -> None:
         """Note what the program knows of its peers, and whether one of another attempt or size still runs."""

@@ -27,7 +27,7 @@ KUEUE_DEPLOYMENT = "kueue-controller-manager"
 _POD_INTEGRATIONS = {"pod", "deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"}
 _ZONE = re.compile(r"^\s*kubernetes\s+(?!\S*\.arpa)([^\s{]+)", re.MULTILINE)
 _NO_QUOTA = "such a job with a queue label runs at once, outside of every quota"
-_TRAINER = "trainer.kubeflow.org"
+_TRAINER, _JOBSET = "trainer.kubeflow.org", "jobset.x-k8s.io"
 _TRAINER_CONTROLLER = "trainer-controller-manager"
 _VOLCANO_GROUP = VOLCANO.api_version.partition("/")[0]
 _COSCHEDULING_GROUP = COSCHEDULING.api_version.partition("/")[0]
@@ -45,7 +45,7 @@ def check_platform(state: ClusterState, frameworks: Sequence[Framework], own: Se
         ours = {kind for operator in own if operator.kueue == OWN for kind in operator.kinds}
         yield from _kueue(state, frameworks, ours)
     if _TRAINER in state.groups and not {"Deployments", "API groups"} & set(state.unread):
-        yield from _trainer(state)
+        yield from _trainer(state, own)
 
 
 def _version(state: ClusterState) -> Iterator[Finding]:
@@ -150,7 +150,7 @@ def _kueue(state: ClusterState, frameworks: Sequence[Framework], ours: Collectio
             what = f"leaves the Workloads of {framework.kind} to an operator that owns them, but no such operator was found"
             fix = "run the operator with --kueue own (the chart's value kueue: own)"
             yield Finding(Severity.WARNING, "Kueue", what, _NO_QUOTA, fix)
-        elif integration not in INTEGRATED:
+        elif integration not in INTEGRATED and not framework.queued_by_kueue:
             yield Finding(Severity.NOTE, "Kueue", f"has no integration of {framework.kind}", _NO_QUOTA)
         elif integration not in configured.frameworks:
             what = f"does not queue {framework.kind}: {integration} is not enabled"
@@ -191,13 +191,26 @@ def _unread_owners(state: ClusterState, frameworks: Sequence[Framework]) -> Iter
             )  # fmt: skip
 
 
-def _trainer(state: ClusterState) -> Iterator[Finding]:
-    """TrainJobs are not ours, and their client says nothing when their own controller is missing."""
+def _trainer(state: ClusterState, own: Sequence[OwnOperator]) -> Iterator[Finding]:
+    """Whether a controller of TrainJobs runs, one only, and whether Kueue finds what it waits for."""
+    if KUEUE in state.groups and _JOBSET not in state.groups:
+        yield Finding(
+            Severity.ERROR, "Kueue", "waits for the definition of JobSet, because TrainJob has one",
+            "its manager ends two minutes after each start, and queues nothing",
+            "install the chart trainjob-operator, which has an empty one, or JobSet itself",
+        )  # fmt: skip
     templates = (((one.get("spec") or {}).get("template") or {}).get("spec") or {} for one in state.deployments)
     images = (str(container.get("image")) for template in templates for container in template.get("containers") or ())
-    if not any(_TRAINER_CONTROLLER in image for image in images):
+    ours = any("TrainJob" in operator.kinds for operator in own)
+    if any(_TRAINER_CONTROLLER in image for image in images):
+        if ours:
+            yield Finding(
+                Severity.WARNING, "TrainJobs", f"have two controllers: {_TRAINER_CONTROLLER} and ours",
+                "ours does not act while Trainer's holds its lease", "remove one of the two (docs/trainjob.md)",
+            )  # fmt: skip
+    elif not ours:
         yield Finding(
             Severity.WARNING, "TrainJobs", f"are served by {_TRAINER}, and no Deployment of {_TRAINER_CONTROLLER} was found",
-            "a TrainJob gets no pods, and TrainerClient.train() does not say so: no operator of this project acts on it",
-            "install Trainer's controller, or write a job of kubeflow.org instead (docs/trainjob.md)",
+            "a TrainJob gets no pods, and TrainerClient.train() does not say so",
+            "install the chart trainjob-operator, or Trainer's controller (docs/trainjob.md)",
         )  # fmt: skip

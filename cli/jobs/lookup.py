@@ -15,14 +15,13 @@ from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Api, Object, Query
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
-from jobcommon.client.objects import collection_path, object_path
+from jobcommon.client.objects import collection_path
 from jobcommon.diagnosis.found import event_view
 from jobcommon.diagnosis.reading import read_related
 from jobcommon.framework import Framework, Job, Related
 from jobcommon.sdk.following import Target
 from jobcommon.spec import read_job
 
-TRAINER = "trainer.kubeflow.org/v1alpha1"
 # A name is suggested only if it is that similar.
 SIMILAR = 0.75
 
@@ -105,21 +104,7 @@ async def find_job(api: Api, reference: str) -> FoundJob:
     close = get_close_matches(name, there, n=3, cutoff=SIMILAR) or [one for one in there if one.startswith(f"{name}-")][:3]
     hint = f"did you mean {' or '.join(close)}?" if close else "see kubectl train list" if there else "it has no jobs"
     raise NoJobError(
-        await _gone(api, frameworks, name)
-        or await _of_trainer(api, name)
-        or f"{reference}: there is no such job in namespace {api.namespace}; {hint}"
-    )
-
-
-async def _of_trainer(api: Api, name: str) -> str:
-    """That a TrainJob has the name, on which no operator of ours acts; "" if there is none, or it may not be read."""
-    try:
-        await api.get(object_path(TRAINER, "trainjobs", api.namespace, name))
-    except StatusError:
-        return ""
-    return (
-        f"trainjob/{name} is a TrainJob of Kubeflow Trainer, on which no operator of this project acts; check that Trainer's "
-        "controller is running (jobcommon doctor)"
+        await _gone(api, frameworks, name) or f"{reference}: there is no such job in namespace {api.namespace}; {hint}"
     )
 
 
@@ -181,8 +166,7 @@ def _referenced(reference: str) -> tuple[list[Framework], str]:
         named = [f for f in frameworks if wanted in (f.singular, f.plural, f.name)]
         if not named:
             known = ", ".join(framework.singular for framework in frameworks)
-            other = "; a TrainJob is Kubeflow Trainer's, see jobcommon doctor" if wanted in ("trainjob", "trainjobs") else ""
-            raise UserError(f'{reference}: "{kind}" is not a kind of job; use one of {known}{other}')
+            raise UserError(f'{reference}: "{kind}" is not a kind of job; use one of {known}')
         frameworks = named
     if not name:
         raise UserError(f'"{reference}" names no job; write its name, such as digits or pytorchjob/digits')

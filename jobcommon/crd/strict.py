@@ -5,7 +5,7 @@ every machine; the CEL rules of the definition are also checked by `jobcommon.sp
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -48,12 +48,16 @@ _BOUNDS: Sequence[tuple[str, Callable[[Any, Any], bool], str]] = (
 )
 
 
-def read_strictly(framework: Framework, manifest: Json) -> tuple[Job, list[FieldError]]:
-    """The job as an API server would store it, and its errors: those that the operator would report, else `field_errors`."""
+def read_strictly(framework: Framework, manifest: Json, others: Iterable[Json] = ()) -> tuple[Job, list[FieldError]]:
+    """The job as an API server would store it, and its errors: those that the operator would report, else `field_errors`.
+
+    It may refer to `others`, and to objects that come with the operator.
+    """
     version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
     known = version in [one.name for one in framework.versions]
     # A key that has no value is dropped where the schema has it.
-    job = read_job(framework, _without_nulls(_whole(framework, version), manifest) if known else dict(manifest))
+    stored = _without_nulls(_whole(framework, version), manifest) if known else dict(manifest)
+    job = read_job(*framework.specialized(stored, framework.related_to((*framework.shipped(), *others))))
     strict = field_errors(framework, manifest)
     # A misspelt field is also one that is missing: the first is the cause.
     misspelt = [error for error in strict if job.errors and "; did you mean" in error.message]

@@ -80,6 +80,12 @@ def plan_with(framework: Framework, job: Job, observed: Observed, now: float, fe
         return Plan(in_order(remove_all_finalizers(observed.pods), observed.backed_off), reason="job is being deleted")
     if job.status.finished:
         return plan_finished(Situation(look(framework, job, observed, now, features)))
+    if framework.corrections is not None and (changes := framework.corrections(job, now)):
+        # Alone: the status is written to the version that was read.
+        known = {"metadata": {"uid": job.uid, "resourceVersion": job.resource_version}}
+        update = Update(job.api_version, framework.plural, job.name, known, changes)
+        if actions := in_order([update], observed.backed_off):
+            return Plan(actions, reason="fields of the spec are filled in")
     return carry_out(judge(Situation(look(framework, as_addressed(job, observed), observed, now, features))))
 
 

@@ -194,6 +194,8 @@ def counts_of(framework: Framework, processes: int) -> dict[str, int]:
     Raises ValueError for a framework without workers.
     """
     names = [kind.name for kind in framework.replica_types]
+    if framework.related:
+        raise ValueError(f"{framework.kind}: another object says what its replicas are; write its manifest")
     if "Worker" not in names:
         raise ValueError(f"{framework.kind}: it has no replica type Worker; give a number for each replica type")
     if names[0] == "Master":

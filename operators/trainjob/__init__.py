@@ -1,1 +1,5 @@
-"""The TrainJob operator: jobs of Kubeflow Trainer, without its controller and without JobSet."""
+"""The TrainJob operator."""
+
+from jobcommon.operators.trainjob.framework import TRAINJOB
+
+__all__ = ["TRAINJOB"]

@@ -18,6 +18,7 @@ from jobcommon import (
     open_mpi_variables,
     ssh_volume,
 )
+from jobcommon.operators.trainjob.labels import COMPLETION_INDEX
 from jobcommon.operators.trainjob.resolve import LAUNCHER, NODE
 from jobcommon.operators.trainjob.resolved import Json, MLFramework, Resolved, Role, Step
 
@@ -29,6 +30,9 @@ KINDS = (
     CompanionKind("v1", "ConfigMap", "configmaps", watched=False),
     CompanionKind("v1", "Secret", "secrets", watched=False),
 )
+# As each pod of an indexed Job has it.
+_PATH = f"metadata.annotations['{COMPLETION_INDEX}']"
+_INDEX = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": _PATH}}}
 _TASKS = ("chief", "master", "ps", "worker", "evaluator")
 
 
@@ -64,7 +68,7 @@ def environment(resolved: Resolved, role: Role, rank: int, addresses: Addresses)
 
 
 def shape_pod(resolved: Resolved, role: Role, rank: int, addresses: Addresses, pod: dict[str, Any]) -> dict[str, Any]:
-    """The pod with the port of its main container, the variables of further containers, and MPI's mounts."""
+    """The pod with the port of its main container, its index and the variables of further containers, and MPI's mounts."""
     policy, spec = resolved.policy, pod["spec"]
     if policy.framework is MLFramework.MPI and role.name in (LAUNCHER, NODE):
         mount(spec, ssh_volume(SSH_VOLUME, ssh_secret(resolved), policy.ssh_path, spec), policy.ssh_path)
@@ -76,19 +80,17 @@ def shape_pod(resolved: Resolved, role: Role, rank: int, addresses: Addresses, p
     elif role.step is Step.TRAINER and policy.framework in (MLFramework.TORCH, MLFramework.JAX, MLFramework.XGBOOST):
         main = spec["containers"][0]
         if all(port.get("containerPort") != PORT for port in mappings_in(main.get("ports"))):
-            main["ports"] = [*(main.get("ports") or ()), {"containerPort": PORT, "protocol": "TCP"}]
-    if wanted := policy.targets.get(role.name):
-        trainer = resolved.trainer
-        found = _torch(resolved, rank, addresses[trainer.name]) if trainer is not None else ()
-        added = [{"name": one.name, "value": one.value} for one in found]
-        names = {one.name for one in found}
-        for part in ("initContainers", "containers"):
-            spec[part] = [
-                {**one, "env": [*(e for e in one.get("env") or () if e.get("name") not in names), *added]}
-                if one.get("name") in wanted
-                else one
-                for one in spec.get(part) or ()
-            ]
+            main["ports"] = [*(main.get("ports") or ()), {"containerPort": PORT}]
+    trainer, wanted = resolved.trainer, policy.targets.get(role.name, frozenset())
+    for part in ("initContainers", "containers"):
+        for number, container in enumerate(spec.get(part) or ()):
+            found = {}
+            if container.get("name") in wanted and trainer is not None:
+                variables = _torch(resolved, rank, addresses[trainer.name])
+                found = {one.name: {"name": one.name, "value": one.value} for one in variables}
+            kept = [one for one in mappings_in(container.get("env")) if one.get("name") not in found]
+            index = [] if any(one.get("name") == _INDEX["name"] for one in kept) else [_INDEX]
+            spec[part][number] = {**container, "env": [*kept, *found.values(), *index]}
     return pod
 
 

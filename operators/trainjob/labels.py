@@ -6,14 +6,13 @@ from jobcommon.operators.trainjob.resolved import Resolved, Role
 
 _JOBSET = "jobset.sigs.k8s.io/"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-JOB_NAME = "batch.kubernetes.io/job-name"
 
 
 def pod_labels(
     resolved: Resolved, role: Role, job: int, index: int, *, namespace: str, uid: str, attempt: int
 ) -> dict[str, str]:
     """Those of the pod `index` in job `job` of the role, which are its annotations as well."""
-    name = f"{resolved.name}-{role.name}-{job}"
+    name = job_name(resolved, role, job)
     before = resolved.roles[: resolved.roles.index(role)]
     group = [one for one in resolved.roles if one.group == role.group]
     found = {
@@ -32,4 +31,14 @@ def pod_labels(
     }
     if resolved.coordinator:
         found["coordinator"] = resolved.coordinator
-    return {**{f"{_JOBSET}{key}": value for key, value in found.items()}, JOB_NAME: name, COMPLETION_INDEX: str(index)}
+    return {**{f"{_JOBSET}{key}": value for key, value in found.items()}, COMPLETION_INDEX: str(index)}
+
+
+def job_labels(resolved: Resolved, role: Role, job: int) -> dict[str, str]:
+    """Those by which people select the pods of a batch Job, the older one as well."""
+    return dict.fromkeys(("job-name", "batch.kubernetes.io/job-name"), job_name(resolved, role, job))
+
+
+def job_name(resolved: Resolved, role: Role, job: int) -> str:
+    """The name that JobSet's batch Job would have."""
+    return f"{resolved.name}-{role.name}-{job}"

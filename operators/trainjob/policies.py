@@ -11,15 +11,15 @@ from pydantic import ValidationError
 from jobcommon import ApiModel, FieldError, RestartPolicy, RunPolicy, mapping_of, merge_template, model_errors
 from jobcommon.operators.trainjob.models import MULTIKUEUE, OWN_FIELDS, TrainJobSpec
 from jobcommon.operators.trainjob.resolved import Json, Role
-from jobcommon.operators.trainjob.runtime_models import Action, FailurePolicy, JobSetSpec, RestartStrategy
+from jobcommon.operators.trainjob.runtime_models import Action, FailurePolicy, JobSetSpec
 
 #: Before the name of a field of runPolicy, in an annotation of a job; a dot leads to the fields of a field.
 ANNOTATION = "training.kubeflow.org/run-policy."
 _UNLIMITED = 2**31 - 1
 # The reason of the one failure that a job of ours has: its pods have failed more often than its backoffLimit.
 _REASON = "BackoffLimitExceeded"
-_ALONE = (Action.RESTART_JOB, Action.RESTART_JOB_UNCOUNTED)
-_UNCOUNTED = (Action.RESTART_UNCOUNTED, Action.RESTART_JOB_UNCOUNTED)
+_ALONE = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
+_UNCOUNTED = ("RestartJobSetAndIgnoreMaxRestarts", "RestartJobAndIgnoreMaxRestarts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,17 @@ def _failures(policy: FailurePolicy | None, roles: tuple[Role, ...]) -> tuple[di
         if rule.on_job_failure_message_patterns or (rule.on_job_failure_reasons and _REASON not in rule.on_job_failure_reasons)
     ]
     actions = {role.name: _action(policy, role.name) for role in roles}
-    restarted = [action for action in actions.values() if action is not Action.FAIL]
+    restarted = [action for action in actions.values() if action != "FailJobSet"]
     uncounted = bool(restarted) and all(action in _UNCOUNTED for action in restarted)
     found: dict[str, Any] = {"backoffLimit": _UNLIMITED if uncounted else policy.max_restarts or 0}
     if not restarted or any(action not in _ALONE for action in restarted):
         found["restartScope"] = "Job"
-        if policy.restart_strategy is RestartStrategy.IN_PLACE:
+        if policy.restart_strategy == "InPlaceRestart":
             found["restartMethod"] = "Auto"
     changed = (
         replace(
             role,
-            restart_policy=RestartPolicy.NEVER if actions[role.name] is Action.FAIL else RestartPolicy.ON_FAILURE,
+            restart_policy=RestartPolicy.NEVER if actions[role.name] == "FailJobSet" else RestartPolicy.ON_FAILURE,
             retries=False,
         )
         for role in roles
@@ -85,7 +85,7 @@ def _action(policy: FailurePolicy, role: str) -> Action:
         applies = not rule.on_job_failure_reasons or _REASON in rule.on_job_failure_reasons
         if applies and not rule.on_job_failure_message_patterns and role in (rule.target_replicated_jobs or [role]):
             return rule.action
-    return Action.RESTART
+    return "RestartJobSet"
 
 
 def _annotated(job: Json, errors: list[FieldError]) -> Json:

@@ -28,11 +28,8 @@ from jobcommon.operators.trainjob.resolved import (
 from jobcommon.operators.trainjob.runtime_models import (
     JobSetSpec,
     MLPolicySpec,
-    Operator,
     PodGroupPolicy,
     ReplicatedJob,
-    Retention,
-    StartupOrder,
     TrainingRuntimeSpec,
 )
 
@@ -118,9 +115,7 @@ class _Merge:
             name=self.name,
             roles=policy.roles,
             policy=ml_policy,
-            success=Success(
-                targets or tuple(role.name for role in roles), success is not None and success.operator is Operator.ANY
-            ),
+            success=Success(targets or tuple(role.name for role in roles), success is not None and success.operator == "Any"),
             run_policy=policy.fields,
             subdomain=subdomain,
             publish_not_ready=self.jobset.network is None or self.jobset.network.publish_not_ready_addresses is not False,
@@ -135,9 +130,7 @@ class _Merge:
     def _roles(self) -> tuple[Role, ...]:
         raw = list(mappings_in(self.merged.get("replicatedJobs")))
         roles: list[Role] = []
-        in_order = self.jobset.startup_policy is not None and (
-            self.jobset.startup_policy.startup_policy_order is StartupOrder.IN_ORDER
-        )
+        in_order = self.jobset.startup_policy is not None and (self.jobset.startup_policy.startup_policy_order == "InOrder")
         for index, (given, whole) in enumerate(zip(self.jobset.replicated_jobs, raw, strict=True)):
             path = f"{_ROLES}[{index}]"
             labels = (given.template.metadata.labels if given.template.metadata else None) or {}
@@ -149,7 +142,7 @@ class _Merge:
                 self.wrong.append(FieldError(f"{path}.name", "must be lower case letters, digits and '-'"))
             if given.name in {role.name for role in roles}:
                 self.wrong.append(FieldError(f"{path}.name", "Duplicate value"))
-            depends = [(one.name, one.status) for one in given.depends_on]
+            depends = [(one.name, Dependency(one.status)) for one in given.depends_on]
             if in_order and roles:
                 depends.append((roles[-1].name, Dependency.READY))
             for name, _ in depends:
@@ -313,7 +306,7 @@ class _Merge:
                 own = template.metadata.model_dump(exclude_none=True) if template.metadata is not None else {}
                 metadata = {key: own[key] for key in ("labels", "annotations") if own.get(key)}
                 name = self._claim_name(own.get("name") or "")
-                yield Claim(name, {"metadata": metadata, "spec": template.spec or {}}, retention is Retention.RETAIN)
+                yield Claim(name, {"metadata": metadata, "spec": template.spec or {}}, retention == "Retain")
 
     def _claim_names(self) -> list[str]:
         templates = (template for policy in self.jobset.volume_claim_policies for template in policy.templates)

@@ -266,6 +266,7 @@ def sent(server: ApiServer, kind: Framework, manifest: dict[str, Any]) -> tuple[
     return answer.status, msgspec.json.decode(answer.body)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("kind", "version", "path", "value", "refused"),
     ROWS,

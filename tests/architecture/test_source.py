@@ -49,7 +49,7 @@ MAX_MODULE = 350
 
 # Of all modules of an operator, which has a framework's facts and hooks. MPI has three API versions, host files and SSH keys;
 # PyTorch's checks know its launchers.
-OPERATORS = {"jax": 15, "mpi": 451, "mxnet": 100, "paddle": 50, "pytorch": 210, "tf": 90, "xgboost": 25}
+OPERATORS = {"jax": 15, "mpi": 451, "mxnet": 100, "paddle": 50, "pytorch": 210, "tf": 90, "trainjob": 1200, "xgboost": 25}
 
 
 def statements(code: ast.AST) -> int:

@@ -14,13 +14,14 @@ from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO
 from jobcommon.cli import rbac
 from jobcommon.cli.rbac import Rule
 from jobcommon.framework import Framework
+from jobcommon.operators.trainjob import TRAINJOB
 from tests.kinds import KINDS
 
 helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no wheel for this platform")
 Json = dict[str, Any]
 CHARTS = Path(__file__).resolve().parents[2] / "charts"
 RULES = CHARTS / "jobcommon-lib" / "templates" / "_rules.tpl"
-FRAMEWORKS = {framework.name: framework for framework in KINDS}
+FRAMEWORKS = {framework.name: framework for framework in (*KINDS, TRAINJOB)}
 OPERATORS: Mapping[str, tuple[Framework, ...]] = {
     **{f"{'tf' if name == 'tensorflow' else name}-operator": (framework,) for name, framework in FRAMEWORKS.items()},
     "training-operators": KINDS,
@@ -100,6 +101,7 @@ def rules_template() -> str:
         parts[name] = rbac.job_rules(framework)
         if rbac.handed_on(framework):
             parts[f"{name}-exec"] = (*rbac.job_rules(framework, grants=True), *rbac.handed_on(framework))
+        parts[f"cluster.{name}"] = rbac.cluster_rules([framework])
         parts[f"view.{name}"] = rbac.user_rules(framework, edit=False)
         parts[f"edit.{name}"] = rbac.user_rules(framework, edit=True)
         parts[f"kueue-own.{name}"] = rbac.resuming([framework])

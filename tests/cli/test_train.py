@@ -12,14 +12,13 @@ import pytest
 
 from jobcommon.api.status import ConditionType
 from jobcommon.api.timestamp import format_time
-from jobcommon.cli.embedded import define
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
 from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
 from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of, top
 from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
-from jobcommon.cli.jobs.lookup import TRAINER, FoundJob, find_job
+from jobcommon.cli.jobs.lookup import FoundJob, find_job
 from jobcommon.cli.jobs.why import show, why
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
@@ -206,17 +205,6 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
     assert said[-1].startswith("warning: Scaling Worker does not affect running replicas; set ")
 
 
-TRAINJOBS = {
-    "metadata": {"name": "trainjobs.trainer.kubeflow.org"},
-    "spec": {
-        "group": "trainer.kubeflow.org",
-        "names": {"kind": "TrainJob", "plural": "trainjobs", "singular": "trainjob", "listKind": "TrainJobList"},
-        "scope": "Namespaced",
-        "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
-    },
-}
-
-
 @pytest.mark.cluster
 async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_created_again() -> None:
     async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
@@ -239,13 +227,6 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
             await find_job(api, "slow")
         with pytest.raises(UserError, match="in namespace default; see kubectl train list"):
             await find_job(api, "resnet")
-        await define(cluster.cluster.client, TRAINJOBS)
-        trainjob = {"apiVersion": TRAINER, "kind": "TrainJob", "metadata": {"name": "resnet"}}
-        await cluster.send("POST", f"/apis/{TRAINER}/namespaces/default/trainjobs", trainjob)
-        with pytest.raises(UserError, match="trainjob/resnet is a TrainJob of Kubeflow Trainer, on which no operator"):
-            await find_job(api, "resnet")
-        with pytest.raises(UserError, match="a TrainJob is Kubeflow Trainer's"):
-            await find_job(api, "trainjob/resnet")
         listed = Output.make()
         jobs = await jobs_of(api, everywhere=False, console=listed.console)
         show_jobs(listed.console, jobs, await surroundings_of(api, jobs, everywhere=False), START, everywhere=False)

@@ -72,6 +72,7 @@ def test_a_tag_of_a_float_makes_a_number_of_an_integer() -> None:
     assert read("v: !!float 3") == {"v": 3}
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("long", ["1" + ":59" * 330_000, "1_" * 490_000, "1." + "5" * 990_000, "!!int 1" + ":59" * 330_000])
 def test_a_long_scalar_is_read_in_linear_time(long: str) -> None:
 

@@ -319,7 +319,10 @@ def _platform_rows() -> Iterator[Row]:
         {**owners, "kueue_configuration": kueue(*ALL_QUEUED, external=["MXJob.v1.kubeflow.org"])})
     trainer = {"groups": {"trainer.kubeflow.org"}}
     yield Row("TrainJobs are served and their controller does not run", trainer,
-        ((W, ("no Deployment of trainer-controller-manager", "no operator of this project acts on it")),))
+        ((W, ("no Deployment of trainer-controller-manager", "a TrainJob gets no pods")),))
+    yield Row("Kueue is told of TrainJob, and not of JobSet",
+        {"groups": {"trainer.kubeflow.org", "kueue.x-k8s.io"}, "kueue_configuration": kueue(*ALL_QUEUED)},
+        ((E, ("waits for the definition of JobSet",)), (W, ("no Deployment of trainer-controller",)), (N, ("MXJob",))))
     yield Row("Kueue's configuration is none",
         {"groups": {"kueue.x-k8s.io"}, "kueue_configuration": {"data": {"controller_manager_config.yaml": "[1]"}}},
         ((U, ("is not a configuration of Kueue",)),))

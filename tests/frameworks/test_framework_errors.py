@@ -90,7 +90,8 @@ CASES: list[tuple[dict[str, Any], str]] = [
         ({name: "no function"}, f"{name}: 'no function' cannot be used; give a function")
         for name in (
             *("index_offsets", "env", "outcome", "is_master", "upgrade", "validate", "blocked", "shape_pod", "companions"),
-            *("may_create", "tolerates_failure", "retries", "joins", "references", "specialize", "shipped", "status_fields"),
+            *("may_create", "tolerates_failure", "retries", "joins"),
+            *("references", "specialize", "shipped", "status_fields", "corrections"),
         )
     ),
     (

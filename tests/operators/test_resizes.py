@@ -24,6 +24,7 @@ from jobcommon.testutil.builders import replica_spec
 from jobcommon.testutil.cluster_model import ClusterModel
 from tests.kinds import KINDS
 
+pytestmark = pytest.mark.no_cover
 SIZES = (4, 3, 1, 2)
 
 

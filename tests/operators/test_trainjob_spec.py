@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from jobcommon.api.definition import RelatedKind
 from jobcommon.crd.definition import related_definition, to_json
 from jobcommon.operators.trainjob.environment import companions, environment, shape_pod
-from jobcommon.operators.trainjob.labels import pod_labels
+from jobcommon.operators.trainjob.labels import job_labels, pod_labels
 from jobcommon.operators.trainjob.models import API_VERSION, STEP_LABEL, TRAINJOB_DEFINITION
 from jobcommon.operators.trainjob.policies import ANNOTATION
 from jobcommon.operators.trainjob.resolve import resolve
@@ -282,8 +282,11 @@ def test_further_containers_have_the_variables_of_torch() -> None:
     }
     found = of({"job": {"trainer": {"numNodes": 2}}, "change": change})
     spec = shaped(found, found.roles[0], 1)
-    assert {one["name"]: one["value"] for one in spec["initContainers"][0]["env"]} == variables(found, rank=1)
-    assert spec["containers"][0]["ports"] == [{"containerPort": 29500, "protocol": "TCP"}]
+    *own, index = spec["initContainers"][0]["env"]
+    assert {one["name"]: one["value"] for one in own} == variables(found, rank=1)
+    assert [index] == spec["containers"][0]["env"]
+    assert index["name"] == "JOB_COMPLETION_INDEX"
+    assert spec["containers"][0]["ports"] == [{"containerPort": 29500}]
 
 
 def test_labels_are_those_of_jobset() -> None:
@@ -302,9 +305,9 @@ def test_labels_are_those_of_jobset() -> None:
         "group-name": "default",
         "group-replicas": "3",
         "job-group-index": "2",
-        "job-name": "a-ps-1",
         "job-completion-index": "3",
     }
+    assert {*job_labels(found, found.roles[1], 1).values()} == {"a-ps-1"}
 
 
 @pytest.mark.parametrize("runtime", [*shipped(), *local()], ids=lambda runtime: str(runtime["metadata"]["name"]))

@@ -192,6 +192,7 @@ def test_golden_plan(name: str) -> None:
 UNUSED = [(name, feature) for name in sorted(SITUATIONS) for feature in FEATURES]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("name", "feature"), UNUSED, ids=[f"{name}-{feature.__name__}" for name, feature in UNUSED])
 def test_an_operator_without_a_feature_that_the_job_does_not_use_decides_alike(name: str, feature: type[Part]) -> None:
     world = SITUATIONS[name]()

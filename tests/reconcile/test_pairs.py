@@ -12,6 +12,7 @@ from jobcommon.testutil.mutants import known_defects
 from jobcommon.testutil.pairs.features import FEATURES
 from jobcommon.testutil.pairs.histories import judge
 
+pytestmark = pytest.mark.no_cover
 PAIRS = list(permutations(FEATURES, 2))
 #: Every fourth, each with another seed.
 SAMPLE = [(*pair, number % 7) for number, pair in enumerate(PAIRS)][::4]

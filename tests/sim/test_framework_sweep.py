@@ -14,6 +14,7 @@ from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.sim.framework_lifecycles import lifecycles_of
 from jobcommon.testutil.sim.framework_sweep import sweep
 
+pytestmark = pytest.mark.no_cover
 ODD = replace(TEST_JOB, kind="TestBox", plural="testboxes", name="box", group="example.com")
 
 

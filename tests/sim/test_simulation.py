@@ -16,6 +16,7 @@ from jobcommon.testutil.sim.framework_lifecycles import lifecycles_of
 from jobcommon.testutil.sim.loop import DeadlockError, OutsideWorldError, SimLoop
 from jobcommon.testutil.sim.simulation import simulate
 
+pytestmark = pytest.mark.no_cover
 SUCCESS = lifecycles_of(PYTORCH)[0]
 
 
@@ -72,6 +73,7 @@ def test_timers_for_one_moment_keep_their_order() -> None:
     assert loop.time() == 6.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("defect", "lifecycle", "oracle"),
     [

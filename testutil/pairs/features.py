@@ -118,7 +118,8 @@ def scale(world: ClusterModel) -> None:
     """The user changes the number of replicas."""
     count = world.chance.choice([0, 1, 2, 4])
     world.scale("Worker", count)
-    world.scale(next(iter(world.job.replica_specs)), min(count, 1))
+    leader = world.framework.replica_types[0]
+    world.scale(next(iter(world.job.replica_specs)), max(min(count, 1), leader.min_replicas))
 
 
 def fill(world: ClusterModel) -> None:
@@ -288,7 +289,7 @@ USED: Mapping[Any, Callable[[Job], bool]] = {
     NodeLoss: lambda job: job.run_policy.node_loss_seconds is not None or bool(job.run_policy.avoid_failed_nodes),
     Reporting: lambda job: bool(job.run_policy.report_progress),
     ReportedProgress: lambda job: bool(job.run_policy.report_progress or job.run_policy.min_uptime_seconds),
-    InPlace: lambda job: job.restarts_in_place,
+    InPlace: lambda job: job.restarts_in_place or job.run_policy.elastic is not None,
     Gang: lambda job: job.options.gang is not None,
     Queue: lambda job: job.options.kueue,
 }

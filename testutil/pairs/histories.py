@@ -58,6 +58,8 @@ def _history(first: str, second: str, seed: int, *, restless: bool, workers: int
     oracles = Oracles(world, promises=bool(workers))
     try:
         world.react()
+        if problems := list(oracles.look()):
+            return world, problems
         for number in range(EVENTS):
             own = features[number % 2].happenings
             own = (*own, *own, *(features[number % 2].promises if workers else ()))

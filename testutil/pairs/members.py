@@ -64,7 +64,8 @@ class Members:
         elastic = self.world.job.run_policy.elastic
         assert elastic is not None
         grow = elastic.grow_after_seconds or 0
-        return (elastic.shrink_after_seconds or 0) + grow * (2 if self.world.checkpoint else 1) + SLACK
+        grow *= 2 if self.world.checkpoint else 1
+        return (elastic.shrink_after_seconds or 0) + grow + SLACK + self.world.stops_after
 
     def _worlds(self) -> Iterator[str]:
         """Two worlds never run at once, and the ranks of one are 0 … n-1, each once."""
@@ -119,7 +120,7 @@ class Members:
         assert elastic is not None
         succeeded = any(found.succeeded_indexes for found in status.replica_statuses.values())
         idle = status.finished or job.suspended or job.errors or status.has(ConditionType.SUSPENDED) or not status.start_time
-        if idle or succeeded or world.preempted or world.program.hung_since is not None:
+        if idle or succeeded or world.preempted or not world.cluster or world.program.hung_since is not None:
             return None
         leaders = {job.pod_name(r) for r in job.replicas if r.type != KIND}
         silent = {name: pod.view for name, pod in world.pods.items() if pod.view.uid in world.silent}
@@ -179,7 +180,7 @@ class Members:
             yield f"loss: the job is Failed of {reason}, and no program has failed"
 
 
-_DEADLINES = ("Exceeded", "Stalled")
+_DEADLINES = ("Exceeded", "Stalled", "TooLong", "InvalidSpec")
 
 
 def _record(history: History, now: float, count: int | None) -> None:

@@ -122,6 +122,8 @@ class Oracles:
             return
         for name, pod in world.pods.items():
             due = pod.view.deletion_time
+            if pod.view.owner is not None and pod.view.owner.uid != self.uid:
+                continue
             harmless = pod.view.annotations.get(labels.SAFE_TO_DELETE) == "true"
             if due is None or pod.view.uid not in world.silent or not harmless or world.refused:
                 continue

@@ -1,3 +1,16 @@
+{{- /* What the operator reads beyond the namespaces of the jobs. */}}
+{{- define "jobcommon.clusterRules" -}}
+{{- if .Values.framework.module }}
+{{- with .Values.framework.cluster }}
+{{ toYaml . }}
+{{- end }}
+{{- else }}
+{{- range splitList " " (include "jobcommon.frameworks" .) }}
+{{- include (printf "jobcommon.rules.cluster.%s" .) $ }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* What the operator may do in the namespaces of the jobs. */}}
 {{- define "jobcommon.rules" -}}
 {{- include "jobcommon.rules.shared" . }}
@@ -94,6 +107,11 @@ metadata:
     {{- include "jobcommon.labels" $ | nindent 4 }}
 rules:
   {{- include "jobcommon.rules" $ | trim | nindent 2 }}
+  {{- if not $.Values.watchNamespaces }}
+  {{- with include "jobcommon.clusterRules" $ | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  {{- end }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $cluster }}RoleBinding
@@ -133,6 +151,31 @@ roleRef:
   kind: Role
   name: {{ $name }}-leader
 {{ include "jobcommon.bound" . }}
+{{- $wide := include "jobcommon.clusterRules" . | trim }}
+{{- if and .Values.watchNamespaces $wide }}
+---
+# Objects without a namespace that jobs refer to, and the lease of another controller of the kind.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ $name }}-cluster
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+rules:
+  {{- $wide | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $name }}-cluster
+  labels:
+    {{- include "jobcommon.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ $name }}-cluster
+{{ include "jobcommon.bound" . }}
+{{- end }}
 {{- if and .Values.watchNamespaces .Values.kueue }}
 ---
 # Flavors, priority classes and Kueue's configuration are outside the namespace.

@@ -29,6 +29,9 @@
   verbs: [update]
 {{- end }}
 
+{{- define "jobcommon.rules.cluster.jax" }}
+{{- end }}
+
 {{- define "jobcommon.rules.view.jax" }}
 - apiGroups: [kubeflow.org]
   resources: [jaxjobs]
@@ -107,6 +110,9 @@
   verbs: [create, get]
 {{- end }}
 
+{{- define "jobcommon.rules.cluster.mpi" }}
+{{- end }}
+
 {{- define "jobcommon.rules.view.mpi" }}
 - apiGroups: [kubeflow.org]
   resources: [mpijobs]
@@ -147,6 +153,9 @@
 - apiGroups: [kubeflow.org]
   resources: [mxjobs/finalizers]
   verbs: [update]
+{{- end }}
+
+{{- define "jobcommon.rules.cluster.mxnet" }}
 {{- end }}
 
 {{- define "jobcommon.rules.view.mxnet" }}
@@ -197,6 +206,9 @@
   verbs: [update]
 {{- end }}
 
+{{- define "jobcommon.rules.cluster.paddle" }}
+{{- end }}
+
 {{- define "jobcommon.rules.view.paddle" }}
 - apiGroups: [kubeflow.org]
   resources: [paddlejobs]
@@ -242,6 +254,9 @@
   verbs: [get, list, watch, create, delete, patch]
 {{- end }}
 
+{{- define "jobcommon.rules.cluster.pytorch" }}
+{{- end }}
+
 {{- define "jobcommon.rules.view.pytorch" }}
 - apiGroups: [kubeflow.org]
   resources: [pytorchjobs]
@@ -282,6 +297,9 @@
 - apiGroups: [kubeflow.org]
   resources: [tfjobs/finalizers]
   verbs: [update]
+{{- end }}
+
+{{- define "jobcommon.rules.cluster.tensorflow" }}
 {{- end }}
 
 {{- define "jobcommon.rules.view.tensorflow" }}
@@ -326,6 +344,9 @@
   verbs: [update]
 {{- end }}
 
+{{- define "jobcommon.rules.cluster.xgboost" }}
+{{- end }}
+
 {{- define "jobcommon.rules.view.xgboost" }}
 - apiGroups: [kubeflow.org]
   resources: [xgboostjobs]
@@ -351,6 +372,76 @@
 {{- end }}
 
 {{- define "jobcommon.rules.kueue-reads.xgboost" }}
+{{- end }}
+
+{{- define "jobcommon.rules.trainjob" }}
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainjobs]
+  verbs: [get, list, watch, delete, patch]
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainjobs/status]
+  verbs: [update]
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainjobs/finalizers]
+  verbs: [update]
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainingruntimes]
+  verbs: [list, watch]
+- apiGroups: ['']
+  resources: [configmaps]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: ['']
+  resources: [secrets]
+  verbs: [get, create, delete]
+- apiGroups: ['']
+  resources: [persistentvolumeclaims]
+  verbs: [get, create, delete, patch]
+{{- end }}
+
+{{- define "jobcommon.rules.cluster.trainjob" }}
+- apiGroups: [trainer.kubeflow.org]
+  resources: [clustertrainingruntimes]
+  verbs: [list, watch]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [list]
+  resourceNames: [trainer.kubeflow.org]
+{{- end }}
+
+{{- define "jobcommon.rules.view.trainjob" }}
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainjobs]
+  verbs: [get, list, watch]
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainjobs/status]
+  verbs: [get]
+- apiGroups: [trainer.kubeflow.org]
+  resources: [clustertrainingruntimes]
+  verbs: [get, list, watch]
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainingruntimes]
+  verbs: [get, list, watch]
+{{- end }}
+
+{{- define "jobcommon.rules.edit.trainjob" }}
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainjobs]
+  verbs: [get, list, watch, create, delete, deletecollection, patch, update]
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainjobs/status]
+  verbs: [get]
+- apiGroups: [trainer.kubeflow.org]
+  resources: [clustertrainingruntimes]
+  verbs: [get, list, watch]
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainingruntimes]
+  verbs: [get, list, watch, create, delete, deletecollection, patch, update]
+{{- end }}
+
+{{- define "jobcommon.rules.kueue-own.trainjob" }}
+{{- end }}
+
+{{- define "jobcommon.rules.kueue-reads.trainjob" }}
 {{- end }}
 
 {{- define "jobcommon.rules.gang.volcano" }}
@@ -441,3 +532,5 @@
 {{- define "jobcommon.kueue.tensorflow" }}TFJob.v1.kubeflow.org{{ end }}
 
 {{- define "jobcommon.kueue.xgboost" }}XGBoostJob.v1.kubeflow.org{{ end }}
+
+{{- define "jobcommon.kueue.trainjob" }}TrainJob.v1alpha1.trainer.kubeflow.org{{ end }}
