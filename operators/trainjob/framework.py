@@ -31,6 +31,7 @@ from jobcommon import (
     mappings_in,
 )
 from jobcommon.operators.trainjob import environment
+from jobcommon.operators.trainjob.checks import checks
 from jobcommon.operators.trainjob.labels import job_labels, pod_labels
 from jobcommon.operators.trainjob.models import API_VERSION, GROUP, OWN_FIELDS, TRAINJOB_DEFINITION
 from jobcommon.operators.trainjob.options import TrainJobOptions
@@ -107,6 +108,7 @@ class _Specialized:
             companions=self.companions,
             status_fields=self.status_fields,
             corrections=self.corrections,
+            checks=checks(self.resolved, self.runtime),
             scale=ScalePaths.of_type(REPLICATED_JOBS, self.types[trainer.name][0]) if trainer is not None else None,
         )
 
@@ -270,6 +272,7 @@ TRAINJOB = Framework(
         CompanionKind("v1", "Secret", "secrets", watched=False),
         CompanionKind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", watched=False),
     ),
+    checks=checks(),
     definition=TRAINJOB_DEFINITION,
     related=RUNTIMES,
     references=references,

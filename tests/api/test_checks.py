@@ -16,10 +16,11 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.cli.frameworks import of_manifest
 from jobcommon.cli.manifests import load
 from jobcommon.cli.plan import checked, describe
-from jobcommon.framework import Check, Framework, Job
+from jobcommon.framework import Check, Framework, Job, ObjectKey
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.trainjob.framework import TRAINJOB
 from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
 from jobcommon.spec.checks import CHECKS
@@ -27,10 +28,11 @@ from jobcommon.testutil.builders import START, job_manifest, replica_spec, templ
 from jobcommon.testutil.cluster_model import ClusterModel
 from tests.architecture.source import ROOT
 from tests.kinds import KINDS
+from tests.operators.test_trainjob_spec import base, train_job
 
 DOCUMENT = ROOT / "docs/checks.md"
 PLACE = re.compile(r"(<!-- checks -->\n).*(<!-- /checks -->)", re.DOTALL)
-OF_KIND: Mapping[Check, str] = {check: kind.kind for kind in KINDS for check in kind.checks}
+OF_KIND: Mapping[Check, str] = {check: kind.kind for kind in (*KINDS, TRAINJOB) for check in kind.checks}
 ALL = {check.name: check for check in (*CHECKS, *OF_KIND)}
 JOB, IN_PLACE = {"restartScope": "Job"}, {"restartScope": "Job", "restartMethod": "Auto"}
 TORCHRUN, ELASTIC = ["torchrun", "train.py"], {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 2}}
@@ -72,6 +74,25 @@ def as_user(user: object, **more: Any) -> Parts:
 
 AT_HOME = {"sshAuthMountPath": "/home/mpiuser/.ssh"}
 # The first row of a check is the example of the page.
+# By job, the framework that it has alone.
+OWN: dict[str, Framework] = {}
+
+
+def trainjob(**row: Any) -> Job:
+    """A TrainJob, as a row of tests/operators/trainjob.yaml has it."""
+    runtime = base(row)
+    runtime["metadata"]["labels"] |= row.get("labels", {})
+    key = ObjectKey("clustertrainingruntimes", "", "r")
+    framework, manifest = TRAINJOB.specialized(train_job(row), {key: runtime})
+    manifest = {**manifest, "metadata": {**manifest["metadata"], "uid": str(len(OWN))}}
+    OWN[str(len(OWN))] = framework
+    return read_job(framework, manifest)
+
+
+def trainer_with(**amounts: str) -> Parts:
+    return {"job": {"trainer": {"resourcesPerNode": {"limits": amounts}}}}
+
+
 CASES: list[tuple[str, Job, str | None]] = [
     ("an address", pytorch(1, 2, **env(MASTER_ADDR="10.0.0.1", WORLD_SIZE="8")), "VariablesReplaced"),
     ("for itself alone", job(TF, {"Worker": 1}, **env(TF_CONFIG="{}")), None),
@@ -148,12 +169,16 @@ CASES: list[tuple[str, Job, str | None]] = [
     ("the container's", mpi(2, "mpirun", "x", securityContext={"runAsUser": 0}, **as_user(1000)), None),
     ("at home", mpi(2, "mpirun", "x", spec=AT_HOME, **as_user(1000)), None),
     ("by kubectl exec", mpi(2, "mpirun", "x", spec={"transport": "Exec"}, **as_user(1000)), None),
+    ("a Job's own policy", trainjob(change={"JOBS.0.template.spec.podFailurePolicy": {}}), "WithoutEffect"),
+    ("an old runtime", trainjob(labels={"trainer.kubeflow.org/support": "deprecated"}), "DeprecatedRuntime"),
+    ("memory alone", trainjob(**trainer_with(memory="1Gi")), "DeviceUnknown"),
+    ("and a CPU", trainjob(**trainer_with(memory="1Gi", cpu="1")), None),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("of", "wanted"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
 def test_a_check_applies_where_it_should_and_nowhere_else(of: Job, wanted: str | None) -> None:
-    framework = next(kind for kind in KINDS if kind.kind == of.kind)
+    framework = OWN.get(of.uid) or next(kind for kind in KINDS if kind.kind == of.kind)
     found = {check.name: text for check in (*CHECKS, *framework.checks) if (text := check.warning(framework, of))}
     assert list(found) == ([wanted] if wanted else [])
     assert of.warnings == tuple(found.values())

@@ -1,0 +1,52 @@
+"""What a valid TrainJob or its runtime says in vain, or to the SDK's harm."""
+
+from collections.abc import Callable, Sequence
+
+from jobcommon import Check, mapping_of
+from jobcommon.operators.trainjob.models import GROUP
+from jobcommon.operators.trainjob.resolved import Json, Resolved
+
+_DEVICES = ("cpu", "nvidia.com/gpu", "google.com/tpu", "huawei.com/Ascend910")
+
+
+def _without_effect(resolved: Resolved, _runtime: Json) -> str | None:
+    if not resolved.ignored:
+        return None
+    return (
+        f"{', '.join(resolved.ignored)} of the runtime: not used by this operator; see docs/deviations.md for what is instead"
+    )
+
+
+def _deprecated(_resolved: Resolved, runtime: Json) -> str | None:
+    metadata = mapping_of(runtime.get("metadata"))
+    if mapping_of(metadata.get("labels")).get(f"{GROUP}/support") != "deprecated":
+        return None
+    return f"the runtime {metadata.get('name')} is deprecated and will be removed: use another one"
+
+
+def _without_device(resolved: Resolved, _runtime: Json) -> str | None:
+    main = resolved.trainer.template["spec"]["containers"][0] if resolved.trainer is not None else {}
+    limits = mapping_of(mapping_of(main.get("resources")).get("limits"))
+    if not limits or any(name in _DEVICES or name.startswith("nvidia.com/mig-") for name in map(str, limits)):
+        return None
+    return (
+        f"the limits of the trainer name no device that the Kubeflow SDK knows, with which get_job() fails: add {_DEVICES[0]}"
+    )
+
+
+_ALL: Sequence[tuple[str, str, Callable[[Resolved, Json], str | None]]] = (
+    (
+        "WithoutEffect",
+        "the runtime has fields of a batch Job, such as `podFailurePolicy`, or rules of a failure policy that need a message",
+        _without_effect,
+    ),
+    ("DeprecatedRuntime", f"the runtime has the label `{GROUP}/support: deprecated`", _deprecated),
+    ("DeviceUnknown", "`limits` of the trainer have neither `cpu` nor a device that the Kubeflow SDK knows", _without_device),
+)
+
+
+def checks(resolved: Resolved | None = None, runtime: Json | None = None) -> tuple[Check, ...]:
+    """Those of one job; without a job they find nothing."""
+    if resolved is None or runtime is None:
+        return tuple(Check(name, about, lambda _framework, _job: None) for name, about, _ in _ALL)
+    return tuple(Check(name, about, lambda _f, _j, find=find: find(resolved, runtime)) for name, about, find in _ALL)  # type: ignore[misc]
