@@ -107,10 +107,15 @@ def companions(resolved: Resolved, addresses: Addresses, *, running: bool) -> Se
 
 
 def hostfile(resolved: Resolved, addresses: Addresses) -> str:
-    """A line for each node, in the runtime's order of roles."""
-    nodes = [NODE, *([LAUNCHER] if resolved.policy.launcher_is_node else [])]
-    hosts = (address for role in resolved.roles if role.name in nodes for address in addresses[role.name])
-    return open_mpi_hosts(hosts, resolved.policy.processes or 1)
+    """A line for each node, in the runtime's order of roles.
+
+    The launcher is named as it calls itself, or mpirun takes it for another host, on which it waits for its daemon.
+    """
+    hosts = {NODE: addresses[NODE]}
+    if resolved.policy.launcher_is_node:
+        hosts[LAUNCHER] = [address.partition(".")[0] for address in addresses[LAUNCHER]]
+    listed = (host for role in resolved.roles for host in hosts.get(role.name, ()))
+    return open_mpi_hosts(listed, resolved.policy.processes or 1)
 
 
 def ssh_secret(resolved: Resolved) -> str:

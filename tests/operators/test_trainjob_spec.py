@@ -255,7 +255,7 @@ def shaped(found: Resolved, role: Role, rank: int = 0) -> Json:
     return spec
 
 
-@pytest.mark.parametrize(("as_node", "nodes", "last"), [(True, 2, ["a-launcher-0-0.a slots=2"]), (False, 3, [])])
+@pytest.mark.parametrize(("as_node", "nodes", "last"), [(True, 2, ["a-launcher-0-0 slots=2"]), (False, 3, [])])
 def test_mpi_by_ssh(as_node: bool, nodes: int, last: list[str]) -> None:
     found = of(
         {
