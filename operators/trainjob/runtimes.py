@@ -9,7 +9,8 @@ import yaml
 
 Json = dict[str, Any]
 _LOCAL = ("torch-distributed", "jax-distributed", "xgboost-distributed", "mpi-distributed", "plain", "tensorflow-distributed")
-_DIRECTORY = "/workspace"
+# Where the SDK writes a function that mpirun starts; any other one it writes into the current directory.
+_DIRECTORY, _MPI_DIRECTORY = "/workspace", "/home/mpiuser"
 # Processes of this machine run as its user, and the keys of its sshds are as new as the pods.
 _AS_ROOT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -37,6 +38,7 @@ def local() -> Sequence[Json]:
 def _local(runtime: Json) -> Json:
     found = deepcopy(runtime)
     mpi = found["spec"]["mlPolicy"].get("mpi")
+    directory = _MPI_DIRECTORY if mpi is not None else _DIRECTORY
     if mpi is not None:
         mpi["sshAuthMountPath"] = "/root/.ssh"
     for job in found["spec"]["template"]["spec"]["replicatedJobs"]:
@@ -46,7 +48,7 @@ def _local(runtime: Json) -> Json:
         for container in pod["containers"]:
             for name in ("securityContext", "readinessProbe", "args"):
                 container.pop(name, None)
-            container |= {"workingDir": _DIRECTORY, "volumeMounts": [{"name": "workspace", "mountPath": _DIRECTORY}]}
+            container |= {"workingDir": directory, "volumeMounts": [{"name": "workspace", "mountPath": directory}]}
             if "command" in container:
                 container["command"] = ["/usr/sbin/sshd", "-De"]
             elif mpi is not None:
