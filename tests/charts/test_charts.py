@@ -306,15 +306,6 @@ def test_an_account_and_roles_of_ones_own() -> None:
     assert the(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
 
 
-def test_the_notes_name_the_kinds_and_namespaces() -> None:
-    assert "in all namespaces" in notes("training-operators")
-    assert "jax, mpi, mxnet, paddle, pytorch, tensorflow, xgboost jobs" in notes("training-operators")
-    two = notes("tf-operator", watchNamespaces=["team-a", "team-b"])
-    assert "in namespace team-a, team-b" in two
-    assert all(f"  jobcommon release-finalizers --namespace {one}" in two.splitlines() for one in ("team-a", "team-b"))
-    assert "release-finalizers" not in notes("tf-operator", trackingFinalizer=False)
-
-
 @pytest.mark.parametrize("chart", SAMPLE)
 def test_a_packaged_chart_renders_the_same(chart: str, tmp_path: Any) -> None:
     with helm.Chart.load(CHARTS / chart) as loaded:

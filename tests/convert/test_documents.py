@@ -1,6 +1,5 @@
 """What becomes of polyaxonfiles: amounts, commands, params, the seeds, whole golden documents, and overrides."""
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -98,40 +97,6 @@ def test_flat_mpijob_sizes(spec: dict[str, Any], workers: int, gpus: str | None,
 # -- What the seeds say of distributed experiments, beside the golden documents
 
 
-@pytest.mark.parametrize(
-    ("framework", "kind", "role"),
-    [("tensorflow", "TFJob", "Chief"), ("pytorch", "PyTorchJob", "Master"), ("mxnet", "MXJob", "Worker"),
-     ("horovod", "Job", ""), ("scikit-learn", "Job", "")],
-)  # fmt: skip
-def test_single_task_is_the_master_or_a_batch_job(framework: str, kind: str, role: str) -> None:
-    manifest, warnings = converted({**PLAIN, "framework": framework})
-    assert manifest["kind"] == kind
-    assert [w.partition(":")[0] for w in warnings] == (["framework"] if framework == "scikit-learn" else [])
-    if role:
-        found = job_of(manifest)
-        assert (list(found.replica_specs), found.total_replicas) == ([role], 1)
-        assert json.loads(env(found.replica_specs[role])["POLYAXON_TASK_INFO"]) == {"type": "master", "index": 0}
-
-
-COUNTS, FEW = {"n_workers": 2, "n_ps": 1}, {"memory": {"limits": 9}}
-SPELLINGS = {
-    "a list a property": {"tensorflow": {**COUNTS, "worker_resources": [{"index": 1, **FEW}]}},
-    "a list of tasks": {"tensorflow": {**COUNTS, "worker": [{"index": 1, "resources": FEW}, {"index": 0, "labels": {}}]}},
-    "replicas": {"replicas": {**COUNTS, "worker": {"index": 1, "resources": {"limits": {"memory": 9}}}}},
-    "mixed": {"replicas": {**COUNTS, "worker_resources": [{"index": 1, "limits": {"memory": 9}}]}},
-}
-
-
-@pytest.mark.parametrize("name", SPELLINGS)
-def test_generations_say_the_same(name: str) -> None:
-    manifest, warnings = converted({**PLAIN, "framework": "tensorflow", "environment": SPELLINGS[name]})
-    found = job_of(manifest)
-    assert warnings == []
-    assert {role: spec.replicas for role, spec in found.replica_specs.items()} == {"Chief": 1, "PS": 1, "Worker": 2}
-    workers = [resources(found.replica_specs["Worker"], index) for index in range(2)]
-    assert workers == [{}, {"limits": {"memory": "9Mi"}}]
-
-
 @pytest.mark.parametrize(("gpus", "slots", "processes"), [(None, 1, 4), (0, 1, 4), (1, 1, 4), (4, 4, 16)])
 def test_horovod_has_a_process_for_each_gpu(gpus: int | None, slots: int, processes: int) -> None:
     """Polyaxon crashed for a master without a gpu entry."""
@@ -210,9 +175,3 @@ def test_every_replica_gets_its_template(default: dict[str, Any], own: dict[int,
     spec = ReplicaSpec(replicas=4, template=common, overrides=[ReplicaOverride.model_validate(entry) for entry in overrides])
     for index in range(4):
         assert normal(template_for(spec, index)) == normal(own.get(index, default))
-
-
-def test_fields_that_differ_become_overrides() -> None:
-    common, overrides = split({"r": {"cpu": 1, "memory": 2}}, {1: {"r": {"memory": 3}}}, 3)
-    assert common == {"r": {"memory": 2}}
-    assert overrides == [{"indices": [0, 2], "template": {"r": {"cpu": 1}}}, {"indices": [1], "template": {"r": {"memory": 3}}}]

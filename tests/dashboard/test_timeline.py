@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from jobcommon.api import labels
-from jobcommon.api.status import Metric, read_status
+from jobcommon.api.status import read_status
 from jobcommon.api.timestamp import format_time
 from jobcommon.cli.dashboard import history
-from jobcommon.cli.dashboard.chart import charts, run_name
+from jobcommon.cli.dashboard.chart import run_name
 from jobcommon.cli.dashboard.drawing import MIN_PERCENT, drawing
 from jobcommon.cli.dashboard.history import History, Seen
 from jobcommon.cli.dashboard.pod_row import PodRow, Run, pod_rows
@@ -297,18 +297,3 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [watched.see(uid, status, T) is not None for uid in ("a", "b", "c", "a")] == [True, True, False, True]
     assert watched.see("c", status, T + history.FORGOTTEN_SECONDS) is not None, "in the place of b"
     assert watched.see("a", status, T + history.FORGOTTEN_SECONDS) is not None
-
-
-def test_charts_have_the_loss_first_and_their_lines_in_a_square() -> None:
-    steps = enumerate(((0, 0), (0, 3), (1, 2), (1, 4)), 1)
-    found = seen(*(report(s, at, attempt=a, accuracy=s / 10, loss=5 - s, zeta=1, once=s) for at, (a, s) in steps))
-    for run in found.runs:
-        run.points["once"] = run.points["once"][:2]
-    drawn = charts(found.runs, [Metric(name="loss", value="0.98765")])
-    assert [chart.name for chart in drawn] == ["loss", "accuracy", "zeta"]
-    loss = drawn[0]
-    assert (loss.value, loss.top, loss.bottom, loss.left, loss.right) == ("0.98765", "5", "1", "0", "4")
-    assert [line.path for line in loss.lines if line] == ["M0.00,0.00L75.00,75.00", "M50.00,50.00L100.00,100.00"]
-    assert loss.words == "loss over steps 2 to 4: 3 at first, 1 at last"
-    assert drawn[2].value == "1"
-    assert {line.end for line in drawn[2].lines if line} == {"M75.00,100.00h0", "M100.00,100.00h0"}, "all values are equal"

@@ -1,4 +1,4 @@
-"""The fenced blocks of the documents, the commands in them, and the commands in running text."""
+"""The fenced blocks of the documents, and the commands in them."""
 
 import re
 import shlex

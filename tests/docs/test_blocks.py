@@ -1,4 +1,4 @@
-"""Every fenced block of the documents is checked: commands, manifests, names; the rest by a test that is named here."""
+"""Every fenced block of the documents is checked: commands, manifests; the rest by a test that is named here."""
 
 import importlib
 import importlib.util
@@ -105,9 +105,6 @@ def exists(name: str) -> bool:
 # -- Every command of the documents is one that its program understands: no command, option or file of ours that is gone
 
 SHELL = [block for block in BLOCKS if block.language == "sh"]
-INLINE = re.compile(r"(\.venv[\w-]*/bin/)?(jobcommon|localcluster|kubectl train|make|python -m|pip install) ")
-# For the directory of a package that `jobcommon new` made.
-OF_A_PACKAGE = {"make test JOBCOMMON=DIRECTORY", "make generate"}
 
 
 def faults(script: str) -> list[str]:
@@ -123,24 +120,6 @@ def test_blocks_of_commands_are_shell() -> None:
 @pytest.mark.parametrize("block", SHELL, ids=str)
 def test_commands_are_understood(block: Block) -> None:
     assert faults(block.text) == []
-
-
-@pytest.mark.parametrize("document", documents(), ids=str)
-def test_commands_in_running_text_are_understood(document: Path) -> None:
-    found = []
-    for code in inline_code(document):
-        if INLINE.match(code) and code not in OF_A_PACKAGE:
-            words = next(simple_commands(re.sub(r"\[[A-Z.]+\]", "", code)))
-            found += [f"{code}: {wrong}" for wrong in [in_text(words)] if wrong]
-    assert found == []
-
-
-def in_text(words: list[str]) -> str:
-    program, *rest = words
-    program = program.rpartition("/")[2]
-    if program in ("jobcommon", "kubectl"):
-        return ours(rest if program == "jobcommon" else rest[1:], placeholders=True)
-    return CHECKS[program]([*rest[:2], "--help"] if "…" in rest else rest)
 
 
 # -- Each rule of the controller names what checks it
@@ -169,17 +148,12 @@ def test_links_lead_somewhere(document: Path) -> None:
 COMMANDS: Mapping[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
 
 
-def ours(words: Sequence[str], *, placeholders: bool = False) -> str:
-    """Ours. In running text values are names such as FILE, and some may be missing: there the options must exist."""
+def ours(words: Sequence[str]) -> str:
     name, *rest = words
     if name.startswith("-"):
         return "" if name in {"--version", "--help", "--install-completion"} else f"no option {name}"
     if name not in COMMANDS:
-        return "" if placeholders and name.isupper() else f"no command {name}"
-    if placeholders:
-        given = [word.partition("=")[0] for word in rest[: rest.index("--") if "--" in rest else None] if word[0] == "-"]
-        there = {"--help", "-"}.union(*([*found.opts, *found.secondary_opts] for found in COMMANDS[name].params))
-        return ", ".join(f"no option {option}" for option in given if option not in there)
+        return f"no command {name}"
     try:
         COMMANDS[name].make_context(name, list(rest))
     except Exception as error:  # Typer's, which are not public, and those of the types of options
