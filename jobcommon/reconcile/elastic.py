@@ -282,8 +282,9 @@ class Elastic(PodShape, Lifecycle):
     def _unclear(self) -> bool:
         """Whether it is still to be seen if some of those that are gathered have a node."""
         view, missing = self.view, {*self.view.missing}
+        done = view.accounting.succeeded
         others = (r for r in self._job.replicas if r not in self._placed and r not in self._without_room)
-        return any(r not in missing or view.gate(r) is None for r in others)
+        return any(r not in missing or view.gate(r) is None for r in others if r.index not in done[r.type])
 
     @property
     def _shrink_after(self) -> float:
@@ -318,10 +319,11 @@ class Elastic(PodShape, Lifecycle):
         """Who is left out of the attempt, and whether that is decided. It is not while another type waits for its room."""
         if (out := self._within(self._out)) != self._out:
             return out, False
-        if self._unclear or (self._without_room and self._now < self._due):
+        if self._unclear or not self._without_room:
+            return self._out, not self._unclear
+        if self._smaller is None or self._now < self._due:
             return self._out, False
-        missing = any(replica.type != self._kind for replica in self._without_room)
-        return self._smaller if self._smaller is not None else self._out, not missing and self._smaller is not None
+        return self._smaller, all(replica.type == self._kind for replica in self._without_room)
 
     # -- growing --------------------------------------------------------------------------------------------------------
 
