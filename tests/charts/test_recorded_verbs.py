@@ -29,7 +29,7 @@ from jobcommon.testutil.kueue import gang_definitions
 from jobcommon.testutil.recording import Recording, access
 from localcluster.client import PodBackend
 from tests.kinds import EVERY_KIND
-from tests.runtime.test_gang import pod_groups
+from tests.runtime.test_schedulers import pod_groups
 from tests.runtime.world import PODS, World, operating
 
 Json = dict[str, Any]

@@ -1,8 +1,8 @@
-"""The server of health and metrics: what it answers, and to whom."""
+"""The server of health and metrics, what it answers, and to whom; and metrics."""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from io import StringIO
 from pathlib import Path
@@ -20,10 +20,11 @@ from jobcommon.runtime import logging
 from jobcommon.runtime.clock import SystemClock
 from jobcommon.runtime.health import STALLED_AFTER, serve_health
 from jobcommon.runtime.logging import Log
-from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.metrics import Metrics, Readings
 from jobcommon.runtime.reports.bounded_server import Limits
 from jobcommon.runtime.settings import Settings
-from tests.runtime.fakes import FakeClock, quiet_log
+from tests.runtime.fakes import TESTJOB, FakeClock, a_job, quiet_log
+from tests.runtime.world import JOBS, SETTINGS, Process, World, processes, world_with_testjobs
 
 TOKEN = "a-token-for-scraping"
 
@@ -183,3 +184,45 @@ async def test_hostile_connections_end_in_their_time_and_hold_up_no_other(sent: 
             with suppress(ConnectionError):
                 assert len(await reader.read()) < 1 << 16
             writer.close()
+
+
+# -- An operator's metrics over a job's life: what is exposed, with which labels and values
+
+
+@pytest.fixture
+def world() -> World:
+    return world_with_testjobs()
+
+
+def reader(metrics: Metrics) -> Callable[..., float | None]:
+    """Reads a sample of the framework's."""
+    return lambda name, **labels: metrics.registry.get_sample_value(name, {"framework": TESTJOB.name, **labels})
+
+
+async def test_the_age_of_a_cache_grows_while_the_api_server_is_silent(world: World) -> None:
+    process = Process(world, "a", SETTINGS)
+    read = reader(process.manager.metrics)
+
+    def age(resource: str) -> float | None:
+        return read("training_operator_cache_age_seconds", resource=resource)
+
+    async with processes(world, process):
+        await world.clock.until(lambda: process.manager.ready)
+        world.ok("POST", JOBS, a_job())
+        await world.clock.until(lambda: len(world.pods()) == 2)
+        await world.clock.advance(20)
+        found = age("pods")
+        assert found is not None
+        assert 20 <= found < 30
+        world.play_all("Running")
+        await world.clock.until(lambda: (age("pods") or 0) < 1)
+        assert (age("services") or 0) >= 20
+
+
+def test_foreign_conditions_add_no_label_value() -> None:
+    metrics = Metrics(process=False)
+    counts = {"Running": 2, "": 1, "Written by a stranger": 3}
+    metrics.watch({"test": Readings(lambda: 0, lambda: counts, dict, lambda: 0)})
+    read = reader(metrics)
+    assert {state: read("training_operator_jobs", state=state) for state in ("Running", "New")} == {"Running": 2, "New": 4}
+    assert b"stranger" not in metrics.render()

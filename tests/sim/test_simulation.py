@@ -1,11 +1,5 @@
 """The simulator as such: a run is the same every time, comes to its end, and leaves the world outside alone."""
 
-import asyncio
-import socket
-import threading
-import time
-from collections.abc import Callable
-
 import pytest
 
 from jobcommon.operators.pytorch import PYTORCH
@@ -13,19 +7,10 @@ from jobcommon.testutil.mutants import known_defects
 from jobcommon.testutil.sim.differential import compare
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.framework_lifecycles import lifecycles_of
-from jobcommon.testutil.sim.loop import DeadlockError, OutsideWorldError, SimLoop
 from jobcommon.testutil.sim.simulation import simulate
 
 pytestmark = pytest.mark.no_cover
 SUCCESS = lifecycles_of(PYTORCH)[0]
-
-
-def test_a_job_succeeds_without_a_fault() -> None:
-    run = simulate(SUCCESS, 1)
-    assert compare(run, run, SUCCESS) == []
-    assert b'"Succeeded"' in run.end
-    assert run.trace
-    assert not run.fired
 
 
 def test_the_same_seed_gives_the_same_history() -> None:
@@ -41,36 +26,6 @@ def test_a_crash_at_a_write_is_recovered_from() -> None:
     assert run.fired["crash-after"] == 1
     assert {write.writer for write in run.trace} == {"operator-0", "operator-1"}
     assert compare(reference, run, SUCCESS) == []
-
-
-@pytest.mark.parametrize("reach", [socket.socket, lambda: threading.Thread(target=print).start(), lambda: time.sleep(0)])
-def test_the_world_outside_is_out_of_reach(reach: Callable[[], object]) -> None:
-    async def main() -> None:
-        reach()
-
-    with pytest.raises(OutsideWorldError):
-        SimLoop().run(main())
-
-
-def test_waiting_for_nothing_is_found() -> None:
-    async def main() -> None:
-        await asyncio.Event().wait()
-
-    with pytest.raises(DeadlockError):
-        SimLoop().run(main())
-
-
-def test_timers_for_one_moment_keep_their_order() -> None:
-    loop, order = SimLoop(), list[int]()
-
-    async def main() -> None:
-        for number in range(100):
-            loop.call_at(5.0, order.append, number)
-        await asyncio.sleep(6.0)
-
-    loop.run(main())
-    assert order == list(range(100))
-    assert loop.time() == 6.0
 
 
 @pytest.mark.slow

@@ -1,0 +1,496 @@
+"""One informer, run by hand, and what an API server would say: lists, streamed lists and watches."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jobcommon.api.view import Identity, ObjectView, object_view
+from jobcommon.cache.delta import Delta, Removed, Replaced, Unreadable, Upserted
+from jobcommon.cache.informer import STREAMED_LIST_SILENCE, WATCH_SILENCE, Informer
+from jobcommon.cache.step import Fetch, Sleep, Stream
+from jobcommon.cache.store import Batch, Change, Store
+from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.request import Response
+
+PATH = "/api/v1/pods"
+REFUSED = TransportError("connection refused")
+
+
+def an_object(name: str, version: int, **extra: Any) -> dict[str, Any]:
+    return {"metadata": {"namespace": "n", "name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}, **extra}
+
+
+def event(kind: str, obj: dict[str, Any]) -> bytes:
+    return json.dumps({"type": kind, "object": obj}).encode()
+
+
+def bookmark(version: int, *, initial_end: bool = False) -> bytes:
+    annotations = {"k8s.io/initial-events-end": "true"} if initial_end else {}
+    return event("BOOKMARK", {"metadata": {"resourceVersion": str(version), "annotations": annotations}})
+
+
+def error(code: int, message: str = "", reason: str = "") -> bytes:
+    return event("ERROR", {"kind": "Status", "code": code, "message": message, "reason": reason})
+
+
+def a_list(version: int, *items: Any, token: str = "") -> Response:
+    body = {"metadata": {"resourceVersion": str(version), "continue": token}, "items": list(items)}
+    return Response(200, json.dumps(body).encode())
+
+
+def refusal(code: int, message: str = "", retry_after: str | None = None) -> Response:
+    headers = {} if retry_after is None else {"retry-after": retry_after}
+    return Response(code, json.dumps({"kind": "Status", "code": code, "message": message}).encode(), headers)
+
+
+def picky(data: bytes) -> ObjectView:
+    """A decoder that refuses objects with a field `bad`."""
+    view = object_view(data)
+    if "bad" in view.raw:
+        raise ValueError("bad")
+    return view
+
+
+class Recorded(Store[ObjectView]):
+    """A store that keeps what is applied to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deltas: list[Delta[ObjectView]] = []
+
+    def apply(self, delta: Delta[ObjectView]) -> list[Change[ObjectView]]:
+        self.deltas.append(delta)
+        return super().apply(delta)
+
+
+class Driver:
+    """Runs one informer by hand; random draws are 0, so waits are the shortest possible."""
+
+    def __init__(self, *, streamed: bool = False, random: Callable[[], float] = lambda: 0.0, **options: Any) -> None:
+        self.store = Recorded()
+        self.informer = Informer(PATH, picky, self.store, random, streamed_lists=streamed, **options)
+        self.now = 1000.0
+
+    def fetch(self) -> dict[str, str]:
+        step = self.informer.next(self.now)
+        assert isinstance(step, Fetch), step
+        assert step.request.path == PATH
+        return dict(step.request.query)
+
+    def open(self) -> dict[str, str]:
+        step = self.informer.next(self.now)
+        assert isinstance(step, Stream), step
+        assert step.request.path == PATH
+        assert self.informer.streaming
+        return dict(step.request.query)
+
+    def wait(self) -> float:
+        """How long the informer wants to wait; the clock is moved there."""
+        step = self.informer.next(self.now)
+        assert isinstance(step, Sleep), step
+        waited = step.until - self.now
+        self.now = step.until
+        return round(waited, 6)
+
+    def receive(self, response: Response) -> list[Any]:
+        return self._applied(self.informer.received(response, self.now))
+
+    def line(self, data: bytes) -> list[Any]:
+        return self._applied(self.informer.line(data, self.now))
+
+    def _applied(self, batch: Batch[ObjectView]) -> list[Any]:
+        """The deltas of one input. Those that were skipped are told."""
+        deltas, self.store.deltas = self.store.deltas, []
+        assert batch.unreadable == tuple(delta for delta in deltas if isinstance(delta, Unreadable))
+        return deltas
+
+    def fail(self, problem: StatusError | TransportError) -> None:
+        self.informer.failed(problem, self.now)
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        self.informer.timed_out(self.now)
+
+    def sync(self, version: int = 10) -> "Driver":
+        """List and open the watch."""
+        self.fetch()
+        self.receive(a_list(version))
+        self.open()
+        return self
+
+
+def names(objects: Any) -> list[str]:
+    return [view.name for view in objects]
+
+
+# -- Lists. Scripted traces, one for each row
+
+
+class TestList:
+    def test_the_first_list_is_a_quorum_read_in_pages(self) -> None:
+        driver = Driver(query=(("labelSelector", "a=b"),))
+        assert driver.fetch() == {"labelSelector": "a=b", "limit": "500"}
+
+    def test_pages_are_joined_and_the_watch_starts_at_the_version_of_the_first(self) -> None:
+        driver = Driver()
+        driver.fetch()
+        assert driver.receive(a_list(10, an_object("a", 1), token="t1")) == []
+        driver.now += 5
+        assert driver.fetch() == {"limit": "500", "continue": "t1"}
+        (replaced,) = driver.receive(a_list(12, an_object("b", 2)))
+        assert isinstance(replaced, Replaced)
+        assert names(replaced.objects) == ["a", "b"]
+        assert (replaced.resource_version, replaced.requested_at, replaced.quorum) == ("10", 1000.0, True)
+        assert driver.open()["resourceVersion"] == "10"
+
+    def test_later_lists_are_bound_to_the_last_version_and_not_paged(self) -> None:
+        driver = Driver().sync()
+        driver.line(event("ADDED", an_object("a", 12)))
+        driver.line(error(410))
+        driver.wait()
+        assert driver.fetch() == {"resourceVersion": "12"}
+        (replaced,) = driver.receive(a_list(12, an_object("a", 12)))
+        assert not replaced.quorum
+
+    @pytest.mark.parametrize(
+        "response", [refusal(410), refusal(504, "Too large resource version: 99, current: 5")], ids=["expired", "future"]
+    )
+    def test_a_bound_list_the_server_cannot_serve_becomes_a_quorum_read_at_once(self, response: Response) -> None:
+        driver = Driver().sync()
+        driver.line(error(410))
+        driver.wait()
+        assert "resourceVersion" in driver.fetch()
+        driver.receive(response)
+        assert driver.fetch() == {"limit": "500"}
+        (replaced,) = driver.receive(a_list(3))
+        assert (replaced.resource_version, replaced.quorum) == ("3", True)
+        driver.open()
+        driver.line(error(410))
+        driver.wait()
+        assert driver.fetch() == {"resourceVersion": "3"}, "the flag is cleared by success"
+
+    def test_a_410_storm_backs_off(self) -> None:
+        driver = Driver()
+        waits = []
+        for _ in range(8):
+            driver.fetch()
+            driver.receive(refusal(410))
+            waits.append(driver.wait())
+        assert waits == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
+
+    def test_an_expired_continue_token_leads_to_one_whole_list_from_the_start(self) -> None:
+        driver = Driver()
+        driver.fetch()
+        driver.receive(a_list(10, an_object("gone", 1), token="t1"))
+        driver.fetch()
+        driver.receive(refusal(410))
+        assert driver.fetch() == {}
+        (replaced,) = driver.receive(a_list(20, an_object("a", 15)))
+        assert names(replaced.objects) == ["a"]
+
+    @pytest.mark.parametrize(
+        ("response", "expected"),
+        [
+            (refusal(429, retry_after="32"), 32.0),
+            (refusal(429), 0.8),
+            (refusal(503, retry_after="5"), 5.0),
+            (refusal(429, retry_after="0"), 0.8),
+            (refusal(429, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"), 0.8),
+            (refusal(429, retry_after="99999999999999"), 300.0),
+            (Response(429, b'{"code": 429, "details": {"retryAfterSeconds": 7}}'), 7.0),
+            (refusal(500), 0.8),
+            (refusal(404), 0.8),
+            (refusal(401), 0.8),
+            (Response(502, b"<html>Bad Gateway</html>"), 0.8),
+            (Response(200, b"<html>login</html>"), 0.8),
+            (Response(200, b'{"items": []}'), 0.8),
+            (Response(200, b'{"metadata": {}, "items": []}'), 0.8),
+            (Response(200, b""), 0.8),
+        ],
+    )
+    def test_a_refused_list_is_tried_again_after_a_back_off(self, response: Response, expected: float) -> None:
+        driver = Driver()
+        driver.fetch()
+        assert driver.receive(response) == []
+        assert driver.informer.last_error is not None
+        assert driver.wait() == expected
+        assert driver.fetch() == {"limit": "500"}
+        driver.receive(a_list(1))
+        assert driver.informer.last_error is None
+
+    def test_a_server_that_asks_to_wait_again_and_again_is_asked_as_often(self) -> None:
+        driver = Driver()
+        for _ in range(60):
+            driver.fetch()
+            assert driver.receive(refusal(429, retry_after="1")) == []
+            assert driver.wait() == 1.0
+        driver.fetch()
+        (replaced,) = driver.receive(a_list(20, an_object("a", 15)))
+        assert names(replaced.objects) == ["a"]
+
+    def test_a_malformed_item_does_not_lose_the_page(self) -> None:
+        driver = Driver()
+        driver.fetch()
+        deltas = driver.receive(a_list(10, an_object("a", 1), an_object("b", 2, bad=1), 5, None, {}, an_object("c", 3)))
+        *skipped, replaced = deltas
+        assert [delta.identity.name if delta.identity else None for delta in skipped] == ["b", None, None, None]
+        assert "bad" in skipped[0].error
+        assert names(replaced.objects) == ["a", "c"]
+        assert replaced.unreadable == (Identity("n", "b", "uid-b", "2"),)
+        assert driver.informer.unreadable == 4
+
+
+# -- Streamed lists (WatchList). Scripted traces, one for each row
+
+
+class TestStreamedList:
+    def collecting(self) -> Driver:
+        driver = Driver(streamed=True)
+        driver.open()
+        return driver
+
+    def test_the_request(self) -> None:
+        assert Driver(streamed=True).open() == {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": "300",
+            "sendInitialEvents": "true",
+            "resourceVersionMatch": "NotOlderThan",
+        }
+
+    def test_the_list_is_complete_at_the_mark_and_the_stream_goes_on(self) -> None:
+        driver = self.collecting()
+        assert driver.line(event("ADDED", an_object("a", 1))) == []
+        assert driver.line(event("ADDED", an_object("b", 2))) == []
+        assert driver.line(event("MODIFIED", an_object("a", 11))) == []
+        assert driver.line(event("DELETED", an_object("b", 12))) == []
+        assert driver.line(bookmark(12)) == [], "not the mark"
+        driver.now += 1
+        (replaced,) = driver.line(bookmark(13, initial_end=True))
+        assert [(view.name, view.resource_version) for view in replaced.objects] == [("a", "11")]
+        assert (replaced.resource_version, replaced.requested_at, replaced.quorum) == ("13", 1000.0, True)
+        assert driver.informer.streaming
+        (added,) = driver.line(event("ADDED", an_object("c", 14)))
+        assert isinstance(added, Upserted)
+        driver.informer.ended(driver.now)
+        query = driver.open()
+        assert query["resourceVersion"] == "14"
+        assert "sendInitialEvents" not in query
+
+    def test_a_later_one_is_bound_to_the_last_version(self) -> None:
+        driver = self.collecting()
+        driver.line(bookmark(13, initial_end=True))
+        driver.line(error(410))
+        driver.wait()
+        query = driver.open()
+        assert (query["sendInitialEvents"], query["resourceVersion"]) == ("true", "13")
+        driver.line(error(504, "Too large resource version: 13, current: 5"))
+        assert "resourceVersion" not in driver.open(), "at once, and from a quorum"
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda driver: driver.fail(StatusError(422, "Invalid")),
+            lambda driver: driver.fail(StatusError(403, "Forbidden")),
+            lambda driver: driver.line(error(500, "required storage feature RequestWatchProgress")),
+            lambda driver: driver.line(error(504, "etcd is too old")),
+            lambda driver: driver.line(b"<html>"),
+            lambda driver: driver.line(event("BOOKMARK", {"metadata": {"annotations": {"k8s.io/initial-events-end": "true"}}})),
+            lambda driver: driver.informer.ended(driver.now),
+            lambda driver: driver.pass_time(STREAMED_LIST_SILENCE),
+        ],
+        ids=["422", "403", "500 in the stream", "504 in the stream", "garbage", "no version", "end", "silence"],
+    )
+    def test_anything_else_falls_back_to_plain_lists_at_once_and_for_good(self, spoil: Callable[[Driver], Any]) -> None:
+        driver = self.collecting()
+        driver.line(event("ADDED", an_object("ghost", 1)))
+        spoil(driver)
+        assert not driver.informer.streaming
+        assert driver.fetch() == {"limit": "500"}
+        (replaced,) = driver.receive(a_list(10, an_object("a", 3)))
+        assert names(replaced.objects) == ["a"]
+        driver.open()
+        driver.line(error(410))
+        driver.wait()
+        assert driver.fetch() == {"resourceVersion": "10"}
+
+    def test_a_long_list_may_take_its_time(self) -> None:
+        driver = self.collecting()
+        for number in range(5):
+            driver.pass_time(STREAMED_LIST_SILENCE - 1)
+            driver.line(event("ADDED", an_object(f"a{number}", number + 1)))
+        (replaced,) = driver.line(bookmark(13, initial_end=True))
+        assert len(replaced.objects) == 5
+
+    def test_an_undecodable_object_is_skipped_but_known_to_exist(self) -> None:
+        driver = self.collecting()
+        (skipped,) = driver.line(event("ADDED", an_object("b", 2, bad=1)))
+        driver.line(event("ADDED", an_object("c", 3, bad=1)))
+        driver.line(event("ADDED", an_object("d", 3, bad=1)))
+        driver.line(event("MODIFIED", an_object("d", 4)))
+        driver.line(event("DELETED", an_object("c", 4, bad=1)))
+        assert isinstance(skipped, Unreadable)
+        (replaced,) = driver.line(bookmark(13, initial_end=True))
+        assert replaced.unreadable == (Identity("n", "b", "uid-b", "2"),)
+
+
+# -- Watches. Scripted traces, one for each row
+
+Step = Callable[[Driver], object]
+
+
+def ends(after: float = 0.0) -> Step:
+    def step(driver: Driver) -> None:
+        driver.now += after
+        driver.informer.ended(driver.now)
+
+    return step
+
+
+def fails(problem: StatusError | TransportError) -> Step:
+    return lambda driver: driver.fail(problem)
+
+
+def said(line: bytes) -> Step:
+    return lambda driver: driver.line(line)
+
+
+BACK_OFF, AT_ONCE = 0.8, 0.0
+NO_EVENTS = (b"", b"{", b"[]", b"5", b'{"object": {}}', b'{"type": "BOOKMARK", "object": 5}')
+#: what becomes of a watch from version 10, the wait, whether a watch follows or a list, and from which version
+FOLLOWS: dict[str, tuple[list[Step], float, bool, str]] = {
+    "it ends": ([ends(1.0)], AT_ONCE, True, "10"),
+    "it ends after an event": ([said(event("ADDED", an_object("a", 15))), ends()], AT_ONCE, True, "15"),
+    "it ends after a deletion": ([said(event("DELETED", an_object("a", 16))), ends()], AT_ONCE, True, "16"),
+    "it ends after a bookmark": ([said(bookmark(17)), ends()], AT_ONCE, True, "17"),
+    "it ends at once": ([ends(0.9)], BACK_OFF, False, "10"),
+    "it ends at once without news": ([said(bookmark(10)), ends(0.9)], BACK_OFF, False, "10"),
+    "it breaks": ([said(bookmark(17)), fails(TransportError("reset"))], AT_ONCE, True, "17"),
+    "no connection": ([fails(REFUSED)], BACK_OFF, True, "10"),
+    "429": ([fails(StatusError(429, "TooManyRequests"))], BACK_OFF, True, "10"),
+    "429 for a time": ([fails(StatusError(429, retry_after=9.0))], 9.0, True, "10"),
+    "429 in the stream": ([said(bookmark(17)), said(error(429))], BACK_OFF, True, "17"),
+    **{f"{c}": ([fails(StatusError(c))], BACK_OFF, False, "10") for c in (400, 401, 403, 404, 410, 422, 500, 503, 504)},
+    **{f"{code} in the stream": ([said(error(code))], BACK_OFF, False, "10") for code in (410, 500, 504, 403)},
+    **{f"no event: {line!r}": ([said(line)], BACK_OFF, False, "10") for line in NO_EVENTS},
+}
+
+
+@pytest.mark.parametrize(("steps", "wait", "watches", "version"), FOLLOWS.values(), ids=FOLLOWS)
+def test_what_follows_a_watch(steps: list[Step], wait: float, watches: bool, version: str) -> None:
+    driver = Driver().sync()
+    for step in steps:
+        step(driver)
+    assert not driver.informer.streaming
+    if wait:
+        assert driver.wait() == wait
+    assert (driver.open() if watches else driver.fetch())["resourceVersion"] == version
+
+
+class TestWatch:
+    def test_the_request(self) -> None:
+        driver = Driver(random=lambda: 0.5, query=(("labelSelector", "a=b"),))
+        driver.fetch()
+        driver.receive(a_list(10))
+        assert driver.open() == {
+            "labelSelector": "a=b",
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": "450",
+            "resourceVersion": "10",
+        }
+
+    def test_events_become_deltas(self) -> None:
+        driver = Driver().sync()
+        (added,) = driver.line(event("ADDED", an_object("a", 11)))
+        (changed,) = driver.line(event("MODIFIED", an_object("a", 12)))
+        (removed,) = driver.line(event("DELETED", an_object("a", 13)))
+        assert isinstance(added, Upserted)
+        assert isinstance(changed, Upserted)
+        assert (added.object.resource_version, changed.object.resource_version) == ("11", "12")
+        assert isinstance(removed, Removed)
+        assert removed.identity == Identity("n", "a", "uid-a", "13")
+        assert removed.object is not None
+
+    @pytest.mark.parametrize(("asked", "shortest"), [(1.0, 1.0), (3.0, 3.0), (0.2, 1.0)])
+    def test_a_server_that_asks_to_wait_again_and_again_is_asked_as_often(self, asked: float, shortest: float) -> None:
+        driver = Driver(random=lambda: 0.5).sync()
+        for _ in range(60):
+            driver.fail(StatusError(429, "TooManyRequests", retry_after=asked))
+            assert driver.wait() == shortest + 0.5
+        assert driver.open()["resourceVersion"] == "10"
+
+    @pytest.mark.parametrize("line", [b'{"type": "ERROR"}', b'{"type": "ERROR", "object": {"code": "x"}}'])
+    def test_an_error_without_a_status_is_taken_for_a_500(self, line: bytes) -> None:
+        driver = Driver().sync()
+        driver.line(line)
+        assert isinstance(driver.informer.last_error, StatusError)
+        assert driver.informer.last_error.code == 500
+
+    @pytest.mark.parametrize(
+        ("line", "identity"),
+        [
+            (event("ADDED", an_object("b", 11, bad=1)), Identity("n", "b", "uid-b", "11")),
+            (event("SOMETHING", an_object("b", 11)), Identity("n", "b", "uid-b", "11")),
+            (event("ADDED", {"metadata": {}}), None),
+            (b'{"type": "ADDED"}', None),
+            (b'{"type": "DELETED", "object": 3}', None),
+        ],
+    )
+    def test_an_undecodable_object_is_skipped_and_counted(self, line: bytes, identity: Identity | None) -> None:
+        driver = Driver().sync()
+        (skipped,) = driver.line(line)
+        assert isinstance(skipped, Unreadable)
+        assert skipped.identity == identity
+        assert driver.informer.unreadable == 1
+        assert driver.informer.streaming
+        assert len(driver.line(event("ADDED", an_object("c", 12)))) == 1
+
+    def test_a_deletion_counts_even_if_the_final_state_cannot_be_decoded(self) -> None:
+        driver = Driver().sync()
+        (removed,) = driver.line(event("DELETED", an_object("b", 11, bad=1)))
+        assert removed == Removed(Identity("n", "b", "uid-b", "11"), None)
+        assert driver.informer.unreadable == 1
+
+    def test_silence_leads_to_reconnects_and_then_to_a_quorum_list(self) -> None:
+        driver = Driver().sync()
+        for _ in range(2):
+            assert driver.informer.deadline == driver.now + WATCH_SILENCE
+            driver.pass_time(WATCH_SILENCE)
+            assert not driver.informer.streaming
+            assert driver.open()["resourceVersion"] == "10"
+        driver.pass_time(WATCH_SILENCE)
+        assert driver.fetch() == {"limit": "500"}
+
+    def test_back_off_starts_anew_after_two_quiet_minutes(self) -> None:
+        driver = Driver().sync()
+        waits = []
+        for pause in (0, 0, 118, 121):
+            driver.now += pause
+            driver.fail(StatusError(429))
+            waits.append(driver.wait())
+            driver.open()
+        assert waits == [0.8, 1.6, 3.2, 0.8]
+
+    def test_relist_gives_up_the_watch_for_a_quorum_list(self) -> None:
+        driver = Driver().sync()
+        driver.informer.relist()
+        assert not driver.informer.streaming
+        assert driver.fetch() == {"limit": "500"}
+        driver.receive(a_list(10, an_object("a", 1), token="t"))
+        driver.informer.relist()
+        assert driver.fetch() == {"limit": "500", "continue": "t"}, "a list under way is not disturbed"
+
+
+def test_ten_minutes_of_a_dead_server_keep_the_version_and_cost_few_requests() -> None:
+    driver = Driver().sync()
+    requests = 0
+    start = driver.now
+    while driver.now - start < 600:
+        driver.fail(REFUSED)
+        driver.wait()
+        assert driver.open()["resourceVersion"] == "10"
+        requests += 1
+    assert requests < 30
