@@ -135,7 +135,6 @@ EXCEPTIONS = {
     "localcluster/tests/polling.py": "the same, in the other distribution",
     "tests/cli/test_why.py": "a node renews its lease",
     "tests/real/played.py": "a kubelet looks again and again at its pods",
-    "tests/sim/test_simulation.py": "the time is simulated",
     "testutil/real/disturbances.py": "a node renews its condition",
     "localcluster/tests/kubelet/test_kubelet_pods.py": "the programs of pods",
 }
