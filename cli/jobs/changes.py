@@ -79,6 +79,8 @@ async def scale(api: Api, job: FoundJob, replicas: int, kind: str | None, say: S
     Raises `UserError` for a number that the job may not have.
     """
     _check_unfinished(job, "scaled")
+    if job.framework.scale is None:
+        raise UserError(f"{job.title} cannot be scaled: its kind has no number of replicas that may be changed")
     kind = _scaled_type(job, kind)
     read = job.read
     before = read.asked_of(kind)

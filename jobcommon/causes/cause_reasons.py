@@ -22,6 +22,7 @@ class Reason(StrEnum):
     MANAGED_ELSEWHERE = "ManagedElsewhere"
     INVALID_SPEC = "InvalidSpec"
     OPERATOR_BLOCKED = "OperatorBlocked"
+    REFERENCE_NOT_FOUND = "ReferenceNotFound"
     FINALIZER_STUCK = "FinalizerStuck"
     FRAMEWORK_ERROR = "FrameworkError"
     DEFINITION_OUTDATED = "DefinitionOutdated"

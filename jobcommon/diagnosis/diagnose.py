@@ -100,6 +100,9 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
     message = current.message
     if current.type == ConditionType.STALLED:
         return _stalled(found, current, now)
+    if found.read.missing:
+        what = in_short("; ".join(map(str, found.read.errors)))
+        return _of_job(Cause(Reason.REFERENCE_NOT_FOUND, what, "create it, and the job starts; or recreate the job"))
     if blocked := said_after(message, f"; {SAYS_BLOCKED}"):
         return _of_job(Cause(Reason.OPERATOR_BLOCKED, in_short(blocked), "change the operator's options"))
     if invalid := said_after(message, SAYS_INVALID):

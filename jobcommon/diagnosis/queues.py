@@ -30,7 +30,8 @@ def suspended(found: Found) -> Cause:
     queue, resume = str(found.read.labels.get(QUEUE_LABEL) or ""), f"kubectl train resume {found.read.name}"
     raw = next(iter(found.workloads), None)
     if raw is None and not queue:
-        return Cause(Reason.SUSPENDED, "runPolicy.suspend is true: a user or another controller has suspended the job", resume)
+        field = ".".join(found.framework.suspend_at)
+        return Cause(Reason.SUSPENDED, f"{field} is true: a user or another controller has suspended the job", resume)
     if raw is not None:
         return _in_queue(found, Workload(object_view(encode(raw))))
     message = found.status.conditions[-1].message if found.status.conditions else ""

@@ -69,7 +69,8 @@ def references(raw: Json) -> Sequence[ObjectKey]:
 
 def specialize(framework: Framework, raw: Json, related: Mapping[ObjectKey, Json]) -> tuple[Framework, Json]:
     """See `Framework`."""
-    alone, key = replace(framework, specialize=None), runtime_key(raw)
+    alone = replace(framework, specialize=None, related=(), references=lambda _: ())
+    key = runtime_key(raw)
     takes_reports = framework.options.progress is not None
     if isinstance(key, FieldError):
         return replace(alone, unresolved=(key,)), _manifest(raw, _bare_policy(raw, takes_reports), {})
@@ -127,7 +128,7 @@ class _Specialized:
         """Of a job: by role, the addresses of its pods in order of rank."""
         return last_result_cached(
             lambda job: {
-                name: [job.address(Replica(kind, index)) for kind in kinds for index in range(job.count(kind))]
+                name: [job.address(replica) for kind in kinds for replica in job.replicas_of(kind)]
                 for name, kinds in self.types.items()
             }
         )
@@ -138,7 +139,7 @@ class _Specialized:
     def rank(self, job: Job, replica: Replica) -> int:
         """The number of a pod among those of its role."""
         role, number = self.places[replica.type]
-        return sum(job.count(kind) for kind in self.types[role.name][:number]) + replica.index
+        return sum(job.count(kind) for kind in self.types[role.name][:number]) + job.rank_of(replica)
 
     def env(self, job: Job, replica: Replica) -> Sequence[EnvVar]:
         role = self.role_of(replica.type)

@@ -1,5 +1,6 @@
 """TrainJobs in the hands of a whole operator: what they are read with, what is written for them, and their status."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -9,7 +10,10 @@ import pytest
 
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.crd import definitions
+from jobcommon.diagnosis import Found, diagnose
 from jobcommon.operators.trainjob import TRAINJOB
+from jobcommon.operators.trainjob.runtimes import shipped
+from jobcommon.testutil.sim.framework_sweep import sweep
 from tests.runtime.world import Json, Process, World, operating
 
 API = "/apis/trainer.kubeflow.org/v1alpha1"
@@ -117,6 +121,8 @@ async def test_a_job_waits_for_its_runtime_and_is_kept_by_a_copy_of_it() -> None
         assert world.states() == {}
         await world.until(lambda: world.states() == {"Failed": ("True", "TrainingRuntimeNotSupported")})
         assert "spec.runtimeRef.name" in world.train_job()["status"]["conditions"][0]["message"]
+        made = diagnose(Found(*TRAINJOB.specialized(world.train_job(), {})), world.clock.wall())
+        assert (made.reason, made.sentence[:27]) == ("ReferenceNotFound", "spec.runtimeRef.name: Not f")
         before = len(process.tap.writes)
         await world.clock.advance(300.0)
         assert len(process.tap.writes) == before
@@ -216,3 +222,12 @@ async def test_an_administrator_may_keep_the_condition_of_a_resumed_job() -> Non
         await world.until(lambda: world.states() == {"Suspended": ("True", "Suspended")})
         world.patch({"spec": {"suspend": False}})
         await world.until(lambda: world.states() == {"Suspended": ("False", "Resumed")})
+
+
+@pytest.mark.slow
+def test_the_simulator_finds_nothing_in_the_framework_of_a_job() -> None:
+    """With a fault at a write, in the lifecycles of all kinds; the status is there as the record alone."""
+    job = {**train_job("demo"), "spec": {"runtimeRef": {"name": "mpi-distributed"}, "trainer": {"numNodes": 2}}}
+    framework, manifest = TRAINJOB.specialized(job, TRAINJOB.related_to(shipped()))
+    alone = replace(framework, status_fields=None, rival="", corrections=None, definition=None)
+    assert sweep(alone, json.loads(json.dumps(manifest)), runs=3).problems == []
