@@ -18,6 +18,7 @@ from jobcommon.framework import (
     RelatedKind,
     ReplicaType,
 )
+from jobcommon.reconcile.features import features_of
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
@@ -67,6 +68,7 @@ def framework_errors(framework: Framework) -> list[str]:
         *_definition(framework),
         *_companion_kinds(framework.companion_kinds),
         *_own_options(framework.own_options),
+        *_features(framework),
     ]
 
 
@@ -88,6 +90,17 @@ def _types(framework: Framework) -> Iterator[str]:
     for field, wanted in (("scale", ScalePaths), ("definition", Definition)):
         if not isinstance(value := getattr(framework, field), wanted | None):
             yield f"{field}: {value!r} cannot be used; give {wanted.__name__}, or None"
+
+
+def _features(framework: Framework) -> Iterator[str]:
+    given = framework.features
+    if given is not None and not (isinstance(given, tuple) and all(isinstance(one, type) for one in given)):
+        yield f"features: {given} cannot be used; give a tuple of classes, or None"
+        return
+    try:
+        features_of(framework)
+    except ValueError as error:
+        yield f"features: {error}"
 
 
 def _names(framework: Framework) -> Iterator[str]:

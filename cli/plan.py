@@ -19,7 +19,7 @@ from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.yaml_scalars import Dumper
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import Create, Plan, Update, plan
-from jobcommon.reconcile.features import FEATURES
+from jobcommon.reconcile.features import features_of
 from jobcommon.reconcile.view import look
 
 _NO_UID = "00000000-0000-0000-0000-000000000000"
@@ -85,7 +85,7 @@ def _describe(
     seen = _observed(framework, job, observed)
     now = time.time()
     try:
-        begun = not errors or look(framework, job, seen, now, FEATURES).facts.has_begun
+        begun = not errors or look(framework, job, seen, now, features_of(framework)).facts.has_begun
         decision = plan(framework, job, seen, now) if begun else None
     except Exception as error:
         raise UserError(f"{manifest.place}: a function of framework {framework.name} raises {said(error)}") from None

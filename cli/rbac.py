@@ -9,9 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from jobcommon.api.gang import PRIORITY_CLASS_API, PRIORITY_CLASSES, GangScheduler
-from jobcommon.api.kueue import CONFIGURATION, FLAVORS, INTEGRATED, OWN, RELEASE, WORKLOAD_PRIORITIES, integration_of
-from jobcommon.framework import CompanionKind, Framework
+from jobcommon.api.definition import Right, Watch
+from jobcommon.api.gang import VOLCANO, GangScheduler
+from jobcommon.api.kueue import CONFIGURATION, INTEGRATED, OWN, RELEASE, integration_of
+from jobcommon.framework import CompanionKind, Feature, Framework, Options
+from jobcommon.reconcile.features import features_of
+from jobcommon.reconcile.gang import Gang
+from jobcommon.reconcile.kueue import Queue
 
 # What a cache needs, and the live read of an object whose name a create found taken.
 _CACHED = ("get", "list", "watch")
@@ -36,6 +40,10 @@ class Rule:
         """The rule in the form of a Role or ClusterRole."""
         rule: dict[str, Any] = {"apiGroups": [self.group], "resources": [self.resource], "verbs": list(self.verbs)}
         return {**rule, "resourceNames": list(self.names)} if self.names else rule
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
 
 
 SHARED = (
@@ -64,7 +72,21 @@ def job_rules(framework: Framework, *, grants: bool = False) -> tuple[Rule, ...]
         Rule(group, f"{plural}/finalizers", ("update",)),
         *_related_rules(framework, namespaced=True),
         *(_companion_rule(kind) for kind in framework.companion_kinds if grants or kind.plural not in _GRANTING),
+        *feature_rules(features_of(framework), framework.options),
     )
+
+
+def feature_rules(features: Iterable[type[Feature]], options: Options, *, namespaced: bool = True) -> tuple[Rule, ...]:
+    """What features of jobs do in an operator with those options: in the namespaces of the jobs, or beyond them."""
+    needed = (one for feature in features for one in feature.access(options) if one.namespaced == namespaced)
+    return tuple(_rule(one) for one in needed)
+
+
+def _rule(need: Watch | Right) -> Rule:
+    if isinstance(need, Right):
+        return Rule(_group(need.api_version), need.resource, need.verbs)
+    read = _CACHED if need.owned else ("list", "watch")
+    return Rule(_group(need.api_version), need.plural.partition(".")[0], (*read, *need.verbs))
 
 
 def handed_on(framework: Framework) -> tuple[Rule, ...]:
@@ -78,8 +100,7 @@ def handed_on(framework: Framework) -> tuple[Rule, ...]:
 
 def gang_rules(scheduler: GangScheduler) -> tuple[Rule, ...]:
     """What gang scheduling adds in the namespaces of the jobs."""
-    group, verbs = _group(scheduler.api_version), (*_CACHED, "create", "delete", "patch")
-    return tuple(Rule(group, plural, verbs) for plural in scheduler.resources)
+    return feature_rules((Gang,), Options(gang=scheduler))
 
 
 def cluster_rules(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
@@ -88,7 +109,9 @@ def cluster_rules(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
     """
     known = list(frameworks)
     leases = (Rule("coordination.k8s.io", "leases", ("list",), (one.rival,)) for one in known if one.rival)
-    return (*(rule for one in known for rule in _related_rules(one, namespaced=False)), *leases)
+    read = (rule for one in known for rule in _related_rules(one, namespaced=False))
+    features = (rule for one in known for rule in feature_rules(features_of(one), one.options, namespaced=False))
+    return (*read, *leases, *features)
 
 
 def _related_rules(framework: Framework, *, namespaced: bool) -> Iterable[Rule]:
@@ -96,25 +119,18 @@ def _related_rules(framework: Framework, *, namespaced: bool) -> Iterable[Rule]:
     return (Rule(_group(kind.api_version), kind.plural, ("list", "watch")) for kind in kinds)
 
 
-PRIORITIES = Rule(PRIORITY_CLASS_API.rpartition("/")[0], PRIORITY_CLASSES, ("list", "watch"))
+(PRIORITIES,) = feature_rules((Gang,), Options(gang=VOLCANO), namespaced=False)
 """What gang scheduling adds beyond namespaces: it reads priorities."""
 
 _KUEUE = "kueue.x-k8s.io"
-KUEUE = (
-    Rule(_KUEUE, "workloads", (*_CACHED, "create", "delete", "patch")),
-    Rule(_KUEUE, "workloads/status", ("patch",)),
-)
+KUEUE = feature_rules((Queue,), Options(kueue=True))
 """What ``--kueue own`` adds in the namespaces of the jobs, with `resuming`."""
 
 _CONFIGURATION = Rule("", "configmaps", ("get",), (CONFIGURATION,))
 KUEUE_RELEASE = (Rule(_KUEUE, "workloads", ("list", "delete", "patch")),)
 """What ``--kueue release`` adds in the namespaces of the jobs, with `resuming`."""
 
-KUEUE_CLUSTER = (
-    *(Rule(_KUEUE, plural, ("list", "watch")) for plural in (FLAVORS, WORKLOAD_PRIORITIES)),
-    PRIORITIES,
-    _CONFIGURATION,
-)
+KUEUE_CLUSTER = (*feature_rules((Queue,), Options(kueue=True), namespaced=False), _CONFIGURATION)
 """What ``--kueue own`` adds beyond namespaces: it reads flavors, priorities, and which kinds Kueue queues itself."""
 
 KUEUE_RELEASE_CLUSTER = (_CONFIGURATION,)
@@ -187,7 +203,3 @@ def _companion_rule(kind: CompanionKind) -> Rule:
     if kind.plural not in _NEVER_CORRECTED:
         verbs.append("patch")
     return Rule(_group(kind.api_version), kind.plural, tuple(verbs))
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]

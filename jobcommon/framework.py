@@ -17,10 +17,12 @@ from jobcommon.api.definition import CompanionKind as CompanionKind
 from jobcommon.api.definition import Definition as Definition
 from jobcommon.api.definition import ObjectKey as ObjectKey
 from jobcommon.api.definition import RelatedKind as RelatedKind
+from jobcommon.api.definition import Right, Watch
 from jobcommon.api.definition import ScalePaths as ScalePaths
 from jobcommon.api.definition import Version as Version
 from jobcommon.api.gang import GangScheduler
 from jobcommon.api.job import JobSpec, ReplicaSpec, RestartMethod, RestartPolicy, RestartScope, RunPolicy, template_for
+from jobcommon.api.model import ApiModel
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Members, Replica, pod_name
 from jobcommon.api.status import MAX_ATTEMPT, ConditionType, JobStatus
@@ -136,7 +138,8 @@ class Job(Members):
     by type, the replicas that its user asks for, if `replica_specs` have those of the present attempt instead (see
     `jobcommon.manifests.size`). `left_out`: by type, the indexes that are not members of that attempt; the others up to its
     count are. `missing`: an object that it refers to does not exist, as `errors` say, and it waits for that.
-    `pods` and `subdomain`: see `ReplicaType` and `Framework`.
+    `pods` and `subdomain`: see `ReplicaType` and `Framework`. `features`: by name, what its run policy says of features that
+    have a model of their own.
     """
 
     kind: str
@@ -169,6 +172,7 @@ class Job(Members):
     missing: bool = False
     pods: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     subdomain: str = ""
+    features: Mapping[str, ApiModel] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def key(self) -> str:
@@ -371,12 +375,26 @@ def _no_offsets(_job: Job) -> Mapping[str, int]:
 class Feature:
     """What an optional feature of jobs brings beside its decisions, for which see `PodShape`, `Admission` and `Lifecycle`.
 
-    `fields` are those of the status that it alone writes. `begun_by`: the plurals of objects of it that a job has only once it
-    was started.
+    With a `spec`, a model, jobs have the field `runPolicy.<name>`; with a `status` it records `status.features.<name>`. One of
+    this library records `fields` of the status instead, which it alone writes. `begun_by`: the plurals of objects of it that a
+    job has only once it was started.
     """
 
+    name: ClassVar[str] = ""
+    spec: ClassVar[type[ApiModel] | None] = None
+    status: ClassVar[type[ApiModel] | None] = None
     fields: ClassVar[tuple[str, ...]] = ()
     begun_by: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def access(cls, options: Options) -> Iterable[Watch | Right]:  # noqa: ARG003 - most need nothing
+        """The kinds of objects that it reads or writes, in an operator with those options, and what else it does."""
+        return ()
+
+    @classmethod
+    def validate(cls, job: Job) -> Iterable[FieldError]:  # noqa: ARG003 - a model says most of it
+        """Errors of the job's spec beyond those of its model."""
+        return ()
 
     @classmethod
     def concerns(cls, job: Job) -> bool:  # noqa: ARG003 - what most features depend on
@@ -434,6 +452,8 @@ class Framework:
     configuration.
     `definition` is the schema of a kind whose spec is not that of `JobSpec` with replica specs.
 
+    `features` are the optional features of its jobs, asked in that order; None: `FEATURES`, those of this library.
+
     `queue_is_fixed`: the API server refuses another `schedulingPolicy.queue`. `checks` are those of this kind alone; each job
     has those of all kinds as well.
     """
@@ -462,6 +482,7 @@ class Framework:
     shape_pod: Callable[[Job, Replica, dict[str, Any]], dict[str, Any]] = _same_pod
     companions: Callable[[Job, Sequence[PodView]], Sequence[Companion]] = _nothing
     companion_kinds: tuple[CompanionKind, ...] = ()
+    features: tuple[type[Feature], ...] | None = None
     may_create: Callable[[Job, Replica, Tallies], bool] = _no_gate
     tolerates_failure: Callable[[Job, Replica], bool] = _never
     retries: Callable[[Job, Replica], bool] = _never

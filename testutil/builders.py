@@ -22,7 +22,7 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.api.view import ObjectView, object_view
 from jobcommon.framework import FINALIZER, Framework, Job
 from jobcommon.manifests.children import service_manifests
-from jobcommon.reconcile.features import FEATURES
+from jobcommon.reconcile.features import features_of
 from jobcommon.reconcile.view import look
 from jobcommon.spec import read_job
 
@@ -104,7 +104,7 @@ def finished_status(kind: str = "Succeeded", reason: str = "", at: float = START
 
 def pod_manifest(framework: Framework, job: Job, replica: Replica) -> Manifest:
     """The manifest of the pod that our controller creates for that slot of a job without other objects."""
-    return look(framework, job, Observed(), START, FEATURES).pod(replica)
+    return look(framework, job, Observed(), START, features_of(framework)).pod(replica)
 
 
 @dataclass(frozen=True)

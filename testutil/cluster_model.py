@@ -13,7 +13,7 @@ or let the platform act: `react` has the operator and the platform take turns un
 pass, in which the operator looks when its last plan asked for it, and at no other moment.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -27,10 +27,8 @@ from jobcommon.api.view import object_view
 from jobcommon.controller.refusals import Refusals
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan, plan_for_orphans
-from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.plan import Event, Plan
 from jobcommon.reconcile.reports import signs_of_life
-from jobcommon.reconcile.view import Part
 from jobcommon.testutil.builders import START, Manifest, job_manifest
 from jobcommon.testutil.invariants import check_deeds, check_plan
 from jobcommon.testutil.platform_model import FLAVOR, PlatformModel
@@ -56,7 +54,6 @@ class ClusterModel(PlatformModel):
     events: list[Event] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
     log: list[tuple[float, Plan]] = field(default_factory=list)
-    features: Sequence[type[Part]] = FEATURES
     cluster: list[Manifest] = field(default_factory=lambda: [FLAVOR])
     kueue_off: str = ""
     unkept: str = ""
@@ -126,7 +123,7 @@ class ClusterModel(PlatformModel):
             decided = plan_for_orphans(orphans)
         else:
             job, observed = self.job, self.observed
-            decided = plan(self.framework, job, observed, self.now, self.features)
+            decided = plan(self.framework, job, observed, self.now)
             self.check(job, observed, decided)
         self.plans.append(decided)
         self.log.append((self.now, decided))
@@ -145,7 +142,7 @@ class ClusterModel(PlatformModel):
     def check(self, job: Job, observed: Observed, decided: Plan) -> None:
         """The invariants of one decision."""
         if self.thorough or len(self.plans) % 8 == 0:
-            check_plan(self.framework, job, observed, self.now, decided, self.features)
+            check_plan(self.framework, job, observed, self.now, decided)
         else:
             check_deeds(job, observed, self.now, decided)
 

@@ -1,6 +1,6 @@
 """What must hold after every reconcile of a job, whatever happened in the cluster. Each function raises AssertionError."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,21 +11,17 @@ from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.ending import is_over
-from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer, Update
 from jobcommon.reconcile.slots import attempt_of, is_spare, recorded_success
-from jobcommon.reconcile.view import Part
 
 ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
 
 
-def deterministic(
-    framework: Framework, job: Job, observed: Observed, now: float, decided: Plan, features: Sequence[type[Part]] = FEATURES
-) -> None:
+def deterministic(framework: Framework, job: Job, observed: Observed, now: float, decided: Plan) -> None:
     """The same input gives an equal plan, in whatever order the children are listed."""
     reversed_ = replace(observed, pods=observed.pods[::-1], services=observed.services[::-1])
-    assert plan(framework, job, observed, now, features) == decided
-    assert plan(framework, job, reversed_, now, features) == decided
+    assert plan(framework, job, observed, now) == decided
+    assert plan(framework, job, reversed_, now) == decided
 
 
 def sound_status(before: JobStatus, after: JobStatus) -> None:
@@ -110,11 +106,9 @@ def wakes_later(decided: Plan, now: float) -> None:
         assert decided.wake_at > now, f"wakes {now - decided.wake_at:.0f} s ago"
 
 
-def check_plan(
-    framework: Framework, job: Job, observed: Observed, now: float, decided: Plan, features: Sequence[type[Part]] = FEATURES
-) -> None:
+def check_plan(framework: Framework, job: Job, observed: Observed, now: float, decided: Plan) -> None:
     """All of them, for one decision."""
-    deterministic(framework, job, observed, now, decided, features)
+    deterministic(framework, job, observed, now, decided)
     check_deeds(job, observed, now, decided)
 
 

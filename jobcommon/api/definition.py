@@ -80,6 +80,35 @@ class RelatedKind:
     definition: Definition | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A kind of objects that an optional feature reads or writes. They are cached, and `verbs` are what it does beside reading.
+
+    `owned`: those that the operator made for its jobs, which stand in `Observed.companions`; with `adopted` also what others
+    have made for a job and labelled with its name. Others, as `selector` selects them, are in `Observed.cluster`: of a
+    `namespaced` kind, those of the job's namespace; a change of one queues the jobs there. After an answer with a code in
+    `optional` jobs go on without them.
+    """
+
+    api_version: str
+    plural: str
+    verbs: tuple[str, ...] = ()
+    selector: str = ""
+    namespaced: bool = True
+    owned: bool = False
+    adopted: bool = False
+    optional: tuple[int, ...] = (403, 404)
+
+
+class Right(NamedTuple):
+    """What an optional feature does beside what it watches: verbs on a resource, or on a subresource ("pods/exec")."""
+
+    api_version: str
+    resource: str
+    verbs: tuple[str, ...]
+    namespaced: bool = True
+
+
 class CompanionKind(NamedTuple):
     """A kind of companions.
 

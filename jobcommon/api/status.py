@@ -238,6 +238,9 @@ class JobStatus(ApiModel):
         description="How many pods have failed or were lost on each node, if avoidFailedNodes; the last 10 that are avoided, "
         "and the last 10 others.",
     )
+    features: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="What features of third parties have recorded, by their name."
+    )
     failures: list[Failure] = Field(default_factory=list, description="The first failures, oldest first; at most 10.")
     counted_pods: list[str] = Field(
         default_factory=list,

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobcommon.api import kueue, labels
-from jobcommon.api.gang import POD_GROUP, POD_GROUPS, PRIORITY_CLASS_API, PRIORITY_CLASSES
+from jobcommon.api.definition import Watch
+from jobcommon.api.gang import POD_GROUP, POD_GROUPS
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.view import ObjectView, object_view
@@ -15,10 +16,11 @@ from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path
 from jobcommon.controller.orphans import job_keys, owner_keys
 from jobcommon.framework import Framework, ObjectKey
+from jobcommon.reconcile.features import features_of
 
 PODS = "pods"
 SERVICES = "services"
-_BY_JOB, _BY_OWNER, _BY_REFERENCE = "job", "owner", "reference"
+_BY_JOB, _BY_OWNER, _BY_REFERENCE, _BY_NAMESPACE = "job", "owner", "reference", "namespace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +63,20 @@ def watched(framework: Framework) -> Mapping[str, Resource]:
     for related in framework.related:
         # Without it the jobs that refer to its objects wait. A Role cannot grant access to cluster-scoped ones.
         found[related.plural] = Resource(related.api_version, related.plural, "", related.namespaced, (403, 404))
-    if (gang := framework.options.gang) is not None:
-        for plural in gang.resources:
-            found[plural] = Resource(gang.api_version, plural, ours, optional=(404,))
-    if framework.options.kueue:
-        found[kueue.KUEUE_WORKLOADS] = Resource(kueue.KUEUE_API, kueue.KUEUE_WORKLOADS, ours, optional=(403, 404))
-        for plural in kueue.CLUSTER_WIDE:
-            found[plural] = Resource(kueue.KUEUE_API, plural, namespaced=False, optional=(403, 404))
-    if gang is not None or framework.options.kueue:
-        # A Role cannot grant access to cluster-scoped objects; without priorities all pods are equal.
-        found[PRIORITY_CLASSES] = Resource(PRIORITY_CLASS_API, PRIORITY_CLASSES, namespaced=False, optional=(403, 404))
+    for name, one in watches_of(framework).items():
+        selector = ours if one.owned else one.selector
+        found[name] = Resource(one.api_version, one.plural, selector, one.namespaced, one.optional)
     return found
+
+
+def watches_of(framework: Framework) -> Mapping[str, Watch]:
+    """What its features watch, by the name of the cache: that of namespaced objects of others has the feature's in it."""
+    return {
+        one.plural if one.owned or not one.namespaced else f"{one.plural}/{feature.name}": one
+        for feature in features_of(framework)
+        for one in feature.access(framework.options)
+        if isinstance(one, Watch)
+    }
 
 
 class Caches:
@@ -86,8 +91,10 @@ class Caches:
         named = (framework.plural, PODS)
         indexes = {_BY_OWNER: owner_keys}
         self._others = {name: Store[ObjectView](indexes) for name in self.resources if name not in named}
-        if framework.options.kueue:
-            self._others[kueue.KUEUE_WORKLOADS] = Store({**indexes, _BY_JOB: job_keys})
+        self.watches = watches_of(framework)
+        for name, one in self.watches.items():
+            by_job = {**indexes, _BY_JOB: job_keys} if one.adopted else indexes
+            self._others[name] = Store(by_job if one.owned else {_BY_NAMESPACE: lambda view: [view.namespace]})
         stores: Mapping[str, Store[Any]] = {**self._others, framework.plural: self.jobs, PODS: self._pods}
         self.informers = {
             name: _informer(resource, namespace, stores[name], random) for name, resource in self.resources.items()
@@ -136,7 +143,8 @@ class Caches:
 
     def has_others(self, job: ObjectView) -> bool:
         """Whether there are objects of the job other than pods."""
-        return any(store.indexed(_BY_OWNER, (job.namespace, job.uid)) for store in self._others.values())
+        own = (store for name, store in self._others.items() if name not in self.watches or self.watches[name].owned)
+        return any(store.indexed(_BY_OWNER, (job.namespace, job.uid)) for store in own)
 
     def related_to(self, job: Mapping[str, Any]) -> Mapping[ObjectKey, ObjectView]:
         """The objects that the job refers to, as far as they exist."""
@@ -152,19 +160,22 @@ class Caches:
         """`known`, which has the job's pods, with its other objects and the cluster as cached."""
         framework, owner = self._framework, (cached.namespace, cached.uid)
         owned = [kind.plural for kind in framework.companion_kinds if kind.watched]
-        owned += framework.options.gang.resources if framework.options.gang is not None else ()
+        owned += [one.plural for one in self.watches.values() if one.owned]
         companions = {(plural, v.name): v for plural in owned for v in self._others[plural].indexed(_BY_OWNER, owner)}
-        if framework.options.kueue:
-            # The job's Workload, and one that others have made for it.
-            store, key = self._others[kueue.KUEUE_WORKLOADS], (cached.namespace, cached.name)
-            named = (*store.indexed(_BY_JOB, key), *store.indexed(_BY_OWNER, owner))
-            companions.update(((kueue.KUEUE_WORKLOADS, view.name), view) for view in named)
-        everywhere = [plural for plural in (*kueue.CLUSTER_WIDE, PRIORITY_CLASSES) if plural in self.resources]
+        for plural in [one.plural for one in self.watches.values() if one.adopted]:
+            # Those that others have made for it.
+            named = self._others[plural].indexed(_BY_JOB, (cached.namespace, cached.name))
+            companions |= {(plural, view.name): view for view in named}
+        cluster: dict[tuple[str, str], ObjectView] = {}
+        for name, one in self.watches.items():
+            if not one.owned:
+                there = self._others[name].indexed(_BY_NAMESPACE, cached.namespace if one.namespaced else "")
+                cluster |= {(one.plural, view.name): view for view in there}
         return replace(
             known,
             services=tuple(self._others[SERVICES].indexed(_BY_OWNER, owner)),
             companions={**companions, **known.companions},
-            cluster={(plural, view.name): view for plural in everywhere for view in self._others[plural].all()},
+            cluster=cluster,
             gang_off=self.gang_off,
             kueue_off=self.kueue_off,
         )

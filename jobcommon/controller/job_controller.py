@@ -82,6 +82,7 @@ class JobController:
         self.informers = self.caches.informers
         self._jobs = self.caches.jobs
         self._related = frozenset(kind.plural for kind in self.framework.related)
+        self._shared = frozenset(name for name, one in self.caches.watches.items() if not one.owned)
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
         self._missing: tuple[bool, str, str] = (False, "", "")
 
@@ -111,6 +112,8 @@ class JobController:
                 for view in filter(None, (change.new or change.old,)):
                     for key in self.caches.referring(resource, view):
                         self._enqueue(key, Urgency.TRANSITION)
+            elif resource in self._shared:
+                self._shared_changed(change)
             else:
                 self._child_changed(resource, change)
         if batch.relisted is not None and batch.relisted.quorum:
@@ -119,10 +122,16 @@ class JobController:
                 if job.uid in lost:
                     self.queue.add((job.namespace, job.name))
 
-    def resync(self) -> None:
-        """Queue every job in the cache."""
+    def resync(self, namespace: str = "") -> None:
+        """Queue every job in the cache, of a namespace or of all."""
         for job in self._jobs.all():
-            self.queue.add((job.namespace, job.name))
+            if not namespace or job.namespace == namespace:
+                self.queue.add((job.namespace, job.name))
+
+    def _shared_changed(self, change: Change[ObjectView]) -> None:
+        """Queue the jobs whose features may read an object of others."""
+        if (found := change.new or change.old) is not None and self.synced:
+            self.resync(found.namespace)
 
     def _unstored_changed(self) -> None:
         """Queue every job: a status that was not stored whole may have blocked it, and its condition reports the fields."""

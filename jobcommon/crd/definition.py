@@ -12,7 +12,8 @@ from jobcommon.api.version import version_priority
 from jobcommon.crd.pod_template import with_parts
 from jobcommon.crd.rules import common_rules, policy_rules
 from jobcommon.crd.yaml_text import to_yaml
-from jobcommon.framework import CelRule, Definition, Framework, RelatedKind, Version
+from jobcommon.framework import CelRule, Definition, Feature, Framework, RelatedKind, Version
+from jobcommon.reconcile.features import features_of
 
 Json = dict[str, Any]
 
@@ -46,7 +47,7 @@ def custom_resource_definition(framework: Framework) -> Json:
     """
     if (given := framework.definition) is not None:
         kind = RelatedKind(framework.api_version, framework.kind, framework.plural, definition=given)
-        return related_definition(kind, given)
+        return related_definition(kind, given, features_of(framework))
     preferred = min(framework.versions, key=lambda version: version_priority(version.name))
     bare = {version.name: _version(framework, version, None) for version in framework.versions if version is not preferred}
     for limit in _DESCRIPTION_LIMITS:
@@ -64,7 +65,7 @@ def definitions(framework: Framework) -> list[Json]:
     return [custom_resource_definition(framework), *related]
 
 
-def related_definition(kind: RelatedKind, given: Definition) -> Json:
+def related_definition(kind: RelatedKind, given: Definition, features: Iterable[type[Feature]] = ()) -> Json:
     """The CRD of a kind with a schema of its own. Raises as `custom_resource_definition` does."""
     group, _, version = kind.api_version.partition("/")
     for limit in _DESCRIPTION_LIMITS:
@@ -72,7 +73,7 @@ def related_definition(kind: RelatedKind, given: Definition) -> Json:
             "name": version,
             "served": True,
             "storage": True,
-            "schema": {"openAPIV3Schema": _own_schema(given, limit)},
+            "schema": {"openAPIV3Schema": _own_schema(given, limit, features)},
         }
         if given.status is not None:
             found |= {"subresources": {"status": {}}, "additionalPrinterColumns": list(_COLUMNS)}
@@ -82,17 +83,33 @@ def related_definition(kind: RelatedKind, given: Definition) -> Json:
     raise ValueError(f"the CRD of {kind.kind} has more than {SIZE_LIMIT} bytes; its schema is too large")
 
 
-def _own_schema(given: Definition, limit: int) -> Json:
+def _own_schema(given: Definition, limit: int, features: Iterable[type[Feature]] = ()) -> Json:
     spec = with_parts(bounded(model_schema(given.spec)), limit)
-    found = _object(given.about, spec, None if given.status is None else _own_status(given.status))
+    status = _with_features(features, spec)
+    found = _object(given.about, spec, None if given.status is None else _own_status(status, given.status))
     rules = [*given.rules, *(policy_rules() if "runPolicy" in spec["properties"] else ())]
     for rule in rules:
         _attach(found, rule)
     return found
 
 
-def _own_status(model: type[BaseModel]) -> Json:
-    ours, own = model_schema(JobStatus), model_schema(model)
+def _with_features(features: Iterable[type[Feature]], spec: Json) -> Json:
+    """The common status, and in it and in the run policy of the `spec` the fields of features that have models of their own."""
+    found = model_schema(JobStatus)
+    recorded: Json = {one.name: model_schema(one.status) for one in features if one.status is not None}
+    if recorded:
+        found["properties"]["features"]["properties"] = recorded
+        del found["properties"]["features"]["additionalProperties"]
+    else:
+        del found["properties"]["features"]
+    asked = {one.name: bounded(model_schema(one.spec)) for one in features if one.spec is not None}
+    if asked and "runPolicy" in spec["properties"]:
+        spec["properties"]["runPolicy"]["properties"] |= asked
+    return found
+
+
+def _own_status(ours: Json, model: type[BaseModel]) -> Json:
+    own = model_schema(model)
     fields = {JOB_CONDITIONS if name == "conditions" else name: node for name, node in ours["properties"].items()}
     return {**ours, "properties": {**fields, **own["properties"]}}
 
@@ -114,7 +131,7 @@ def to_file(crd: Json) -> str:
 def schema(framework: Framework, version: str) -> Json:
     """The schema of one version of the kind, without descriptions of the pod template."""
     if framework.definition is not None:
-        return _own_schema(framework.definition, 0)
+        return _own_schema(framework.definition, 0, features_of(framework))
     found = next(one for one in framework.versions if one.name == version)
     return _schema(framework, found, 0)
 
@@ -187,13 +204,14 @@ def _count_column(framework: Framework) -> list[Json]:
 def _schema(framework: Framework, version: Version, limit: int) -> Json:
     spec = with_parts(bounded(model_schema(framework.spec)), limit)
     spec["properties"][framework.replica_specs] = _replica_specs(framework, limit)
+    status = _with_features(features_of(framework), spec)
     for name, value in version.defaults.items():
         if name not in spec["properties"]:
             raise ValueError(f"version {version.name} has a default for spec.{name}, which the schema does not have")
         spec["properties"][name]["default"] = value
     spec["required"] = sorted({*spec.get("required", ()), framework.replica_specs})
     about = f"{framework.kind}: a training job that the {framework.name} operator runs."
-    schema = _object(about, spec, model_schema(JobStatus))
+    schema = _object(about, spec, status)
     for rule in common_rules(framework):
         _attach(schema, rule)
     return schema

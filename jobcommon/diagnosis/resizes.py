@@ -16,7 +16,7 @@ from jobcommon.manifests.size import elastic_of, fewest, named
 from jobcommon.reconcile import in_place
 from jobcommon.reconcile.elastic import Elastic
 from jobcommon.reconcile.ending import is_over
-from jobcommon.reconcile.features import FEATURES
+from jobcommon.reconcile.features import features_of
 from jobcommon.reconcile.slots import attempt_of
 from jobcommon.reconcile.view import look
 
@@ -47,7 +47,7 @@ def next_resizes(found: Found, now: float) -> tuple[float | None, float | None]:
     if elastic_of(found.framework, found.read) is None:
         return None, None
     pods = tuple(member.pod for member in (*found.members, *found.spare))
-    return Elastic(look(found.framework, found.read, Observed(pods=pods), now, FEATURES)).due
+    return Elastic(look(found.framework, found.read, Observed(pods=pods), now, features_of(found.framework))).due
 
 
 def smaller(found: Found, now: float) -> tuple[Cause, Sequence[str]] | None:

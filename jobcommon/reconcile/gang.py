@@ -15,6 +15,7 @@ from typing import Any
 
 from jobcommon.api import gang as names
 from jobcommon.api import kueue, reasons
+from jobcommon.api.definition import Watch
 from jobcommon.api.gang import POD_GROUP, POD_GROUPS, WORKLOAD, WORKLOADS, GangScheduler
 from jobcommon.api.job import SchedulingPolicy, TopologyMode
 from jobcommon.api.merge_patch import merged
@@ -25,7 +26,7 @@ from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
-from jobcommon.framework import Framework, Job, Tallies, Tally
+from jobcommon.framework import Framework, Job, Options, Tallies, Tally
 from jobcommon.manifests import gang_needs
 from jobcommon.manifests.children import job_selector, owned
 from jobcommon.manifests.gang_needs import Needs
@@ -47,6 +48,8 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # The name of the one group in its Workload, of a native gang.
 _GROUP = "gang"
 _NOT_TAKEN_UP = ("", "Pending")
+# A Role cannot grant access to cluster-scoped objects; without priorities all pods are equal.
+WATCHED_PRIORITIES = Watch(names.PRIORITY_CLASS_API, names.PRIORITY_CLASSES, namespaced=False)
 AWAITED = "its pods wait for "
 """How the hold of a gang begins."""
 
@@ -55,6 +58,14 @@ class Gang(PodShape, Admission, Lifecycle):
     """The gang of one job in one pass. Without a gang scheduler it has no PodGroup and delays nothing."""
 
     begun_by = (POD_GROUPS,)
+
+    @classmethod
+    def access(cls, options: Options) -> Iterable[Watch]:
+        """The PodGroups, and where the cluster has them Workloads, and the priorities of pods."""
+        if (gang := options.gang) is not None:
+            verbs = ("create", "delete", "patch")
+            yield from (Watch(gang.api_version, plural, verbs, owned=True, optional=(404,)) for plural in gang.resources)
+            yield WATCHED_PRIORITIES
 
     def __init__(self, view: View) -> None:
         self.framework, self.job, self.observed = view.framework, view.job, view.observed
@@ -216,11 +227,11 @@ class Gang(PodShape, Admission, Lifecycle):
         metadata = owned(job, job.name, job_selector(self.framework, job))
         if annotations := {key: value for key, value in job.annotations.items() if key != _LAST_APPLIED}:
             metadata["annotations"] = annotations
-        spec = self.spec(mapping_of(self._raw.get("spec")), api_version)
+        spec = self.group_spec(mapping_of(self._raw.get("spec")), api_version)
         manifest = {"apiVersion": api_version, "kind": POD_GROUP, "metadata": metadata, "spec": merged({}, spec)}
         return [Wanted(api_version, POD_GROUPS, job.name, manifest, {"spec": spec})]
 
-    def spec(self, found: Mapping[str, Any], api_version: str) -> dict[str, Any]:
+    def group_spec(self, found: Mapping[str, Any], api_version: str) -> dict[str, Any]:
         """Our fields of the spec of the PodGroup, where it is now as `found`. None: the field must not be there."""
         job, policy = self.job, _policy(self.job)
         fields: dict[str, Any] = {

@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from jobcommon.api import kueue, labels, reasons
+from jobcommon.api.definition import Right, Watch
 from jobcommon.api.gang import PRIORITY_CLASSES, default_priority_class
 from jobcommon.api.job import SchedulingPolicy
 from jobcommon.api.kueue import KUEUE_API, KUEUE_WORKLOADS, Workload
@@ -20,25 +21,34 @@ from jobcommon.api.merge_patch import merged
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of, mappings_in
-from jobcommon.framework import Job
+from jobcommon.framework import Job, Options
 from jobcommon.manifests.children import MAX_LABEL, job_selector, owned, owner_reference
 from jobcommon.manifests.size import elastic_of, fewest
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.facts import Facts, Go, Stop
+from jobcommon.reconcile.gang import WATCHED_PRIORITIES
 from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.kueue_workload import Admitted, PodSets, annotations_of, workload_status
 from jobcommon.reconcile.plan import WARNING, Action, Event, Get
 from jobcommon.reconcile.rendering import Note, Wait
-from jobcommon.reconcile.view import Admission, Lifecycle, PodShape, Proposal, Remark, View, Wake
+from jobcommon.reconcile.view import Admission, Lifecycle, PodShape, Proposal, Remark, View
 from jobcommon.reconcile.wanted import Wanted, changes
 
-# Some changes come without an event of the job, such as a new priority class: we look for them after so many seconds.
-WORKLOAD_POLL_SECONDS = 30.0
 _Fields = Mapping[str, Any] | None
 
 
 class Queue(PodShape, Admission, Lifecycle):
     """The queue of one job in one pass. One that the operator does not look after holds nothing and writes nothing."""
+
+    @classmethod
+    def access(cls, options: Options) -> Iterable[Watch | Right]:
+        """The Workloads, and what they are made from and admitted to."""
+        if options.kueue:
+            verbs = ("create", "delete", "patch")
+            yield Watch(KUEUE_API, KUEUE_WORKLOADS, verbs, owned=True, adopted=True)
+            yield Right(KUEUE_API, "workloads/status", ("patch",))
+            yield from (Watch(KUEUE_API, plural, namespaced=False) for plural in kueue.CLUSTER_WIDE)
+            yield WATCHED_PRIORITIES
 
     def __init__(self, view: View | Facts) -> None:
         self.framework, self.job, self.observed = view.framework, view.job, view.observed
@@ -50,7 +60,7 @@ class Queue(PodShape, Admission, Lifecycle):
         return job.options.kueue or kueue.QUEUE_LABEL in job.labels
 
     @cached_property
-    def name(self) -> str:
+    def queue(self) -> str:
         """The queue of the job; "" if it has none, or if the operator leaves it to others.
 
         A label that is removed or changed has no effect while there is quota, as Kueue's own integrations refuse it.
@@ -69,17 +79,14 @@ class Queue(PodShape, Admission, Lifecycle):
     @classmethod
     def quota(cls, facts: Facts) -> Go | Stop:
         """Whether its Workload is admitted, and with how many replicas of a type that may have fewer than are asked for."""
-        queue = cls(facts)
-        if queue.suspension is not None:
-            return Stop(queue.suspension, queue._as_cached, bool(queue.name))
-        return Go(queue._most, bool(queue.name))
+        made = cls(facts)
+        if made.suspension is not None:
+            return Stop(made.suspension, made._as_cached, bool(made.queue))
+        return Go(made._most, bool(made.queue))
 
     def act(self, course: Course | None) -> Iterable[Proposal]:
         """Keep its Workload as it is to be, and report that the job is not queued, or keeps its quota."""
         yield from self._changes(course)
-        # A change may come without an event.
-        if self.admission.hold or (self.name and self.found is None and self._not_made):
-            yield Wake(self._now + WORKLOAD_POLL_SECONDS)
         if self._not_queued:
             yield Event(WARNING, reasons.NOT_QUEUED, self._not_queued, lasting=True)
             yield Remark(ConditionType.RUNNING, Note(self._not_queued))
@@ -90,7 +97,7 @@ class Queue(PodShape, Admission, Lifecycle):
         label = str(self.job.labels.get(kueue.QUEUE_LABEL) or "")
         if not self._holding or label == self._holding:
             return []
-        keeps = f"the job keeps its quota in queue {self.name} until its last pod has ended"
+        keeps = f"the job keeps its quota in queue {self.queue} until its last pod has ended"
         return [Note(f"the label {kueue.QUEUE_LABEL} {f'names {label}' if label else 'is gone'}; {keeps}")]
 
     @cached_property
@@ -134,9 +141,9 @@ class Queue(PodShape, Admission, Lifecycle):
     @cached_property
     def suspension(self) -> Note | None:
         """Why the queue does not let the job run; None if it does. A job that runs goes on when Kueue's API is gone."""
-        if not self.name or (self.observed.kueue_off and limits.is_started(self.job)):
+        if not self.queue or (self.observed.kueue_off and limits.is_started(self.job)):
             return None
-        return Note(waits_in(self.name), why) if (why := self._not_admitted()) else None
+        return Note(waits_in(self.queue), why) if (why := self._not_admitted()) else None
 
     @cached_property
     def admission(self) -> Admitted:
@@ -176,7 +183,7 @@ class Queue(PodShape, Admission, Lifecycle):
         """The Workload as it is to be."""
         found, job = self.found, self.job
         if found is None:
-            if active or not self.name or self.observed.kueue_off:
+            if active or not self.queue or self.observed.kueue_off:
                 return []
             left_out = self.prebuilt or job.run_policy.suspend or job.status.finished or job.errors or self._not_made
             return [] if left_out else [self._wanted()]
@@ -187,7 +194,7 @@ class Queue(PodShape, Admission, Lifecycle):
             return [self._wanted({"metadata": self._ownership(found)})] if unowned else []
         if job.status.finished:
             return [] if active else [self._wanted(status=self._status(found, now, active=active))]
-        if not self.name:
+        if not self.queue:
             return [self._unwanted(found, "the job has no queue label")]
         if job.run_policy.suspend and not self.prebuilt:
             return [] if active else [self._unwanted(found, "job is suspended")]
@@ -289,7 +296,7 @@ class Queue(PodShape, Admission, Lifecycle):
     def _spec(self) -> dict[str, Any]:
         most = kueue.number_of(str(self.job.labels.get(kueue.MAX_TIME_LABEL, "")))
         priority = {} if isinstance(self._priority, str) else self._priority
-        spec = {"podSets": [one.to_json() for one in self._pod_sets.all], "queueName": self.name, "priorityClassRef": None}
+        spec = {"podSets": [one.to_json() for one in self._pod_sets.all], "queueName": self.queue, "priorityClassRef": None}
         return {**spec, **priority, "maximumExecutionTimeSeconds": most or None}
 
     @cached_property
@@ -320,7 +327,7 @@ class Queue(PodShape, Admission, Lifecycle):
         if self.prebuilt or isinstance(priority, str):
             return {}
         reserved, old, new = found.has("QuotaReserved"), found.spec.get("priorityClassRef"), priority.get("priorityClassRef")
-        spec: dict[str, Any] = {} if reserved else {"queueName": self.name}
+        spec: dict[str, Any] = {} if reserved else {"queueName": self.queue}
         kinds = {mapping_of(one).get("kind") for one in (old, new)}
         if old != new and (not reserved or kinds == {kueue.WORKLOAD_PRIORITY}):
             spec |= {"priorityClassRef": None, **priority}

@@ -265,7 +265,13 @@ class Situation:
         )
         for part in view.of(Lifecycle):
             # The later ones see what the earlier ones have recorded.
-            if values := part.record(status):
+            values = part.record(status)
+            if part.status is not None:
+                features = {name: value for name, value in status.features.items() if name != part.name}
+                if values:
+                    features[part.name] = part.status(**values).model_dump(by_alias=True, exclude_none=True, mode="json")
+                status = status.model_copy(update={"features": features})
+            elif values:
                 status = status.model_copy(update={name: values[name] for name in part.fields if name in values})
         spent = time_spent(job, status, view.slots.wanted.values(), view.now)
         return status.model_copy(update={"time_spent": spent})

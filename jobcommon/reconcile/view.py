@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+
+from jobcommon.api.model import ApiModel
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
@@ -68,6 +71,19 @@ class Part(Feature):
     def __init__(self, view: "View") -> None:
         self.view = view
 
+    @property
+    def policy(self) -> ApiModel | None:
+        """What the job's run policy says of it, as its model `spec`; None if the field is not set."""
+        return self.view.job.features.get(self.name)
+
+    @property
+    def recorded(self) -> ApiModel | None:
+        """What it has recorded of the job, as its model `status`; None if nothing, or what cannot be read."""
+        try:
+            return self.status.model_validate(self.view.job.status.features[self.name]) if self.status is not None else None
+        except (KeyError, ValidationError):
+            return None
+
 
 class PodShape(Part):
     """What the pods of a job are made like."""
@@ -117,7 +133,9 @@ class Lifecycle(Part):
         return ()
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
-        """The values of its fields in the `status` that is to be written, until the job has finished."""
+        """The values of its fields in the `status` that is to be written, until the job has finished; with a model `status`,
+        those of the model, by their names in Python, or nothing.
+        """
         return {}
 
 
@@ -142,13 +160,13 @@ class View:
     overdue: Deadline | None = None
 
     @cached_property
-    def parts(self) -> Sequence[Part]:
+    def _parts(self) -> Sequence[Part]:
         """The features that concern the job, in the order in which they are asked."""
         return [feature(self) for feature in self.features]
 
     def of(self, kind: type[P]) -> Iterable[P]:
         """Those with that power."""
-        return (part for part in self.parts if isinstance(part, kind))
+        return (part for part in self._parts if isinstance(part, kind))
 
     # -- the facts that most features ask for ------------------------------------------------------------------------
 

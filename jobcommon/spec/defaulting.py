@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from jobcommon.api.job import JobSpec, ReplicaSpec, RunPolicy
+from jobcommon.api.model import ApiModel
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.template import mapping_of
 from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FieldError, Framework, Job
 from jobcommon.manifests.size import sized
+from jobcommon.reconcile.features import features_of
 from jobcommon.reconcile.rendering import with_last_restart
 from jobcommon.spec.checks import warnings
 from jobcommon.spec.validation import run_policy_errors, template_errors, validate
@@ -74,7 +76,8 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         deleting=metadata.get("deletionTimestamp") is not None,
         labels=mapping_of(metadata.get("labels")),
         annotations=mapping_of(metadata.get("annotations")),
-        spec=_read_spec(framework, spec, errors),
+        spec=(read_spec := _read_spec(framework, spec, errors)),
+        features=_read_features(framework, read_spec, errors),
         replica_specs=replica_specs,
         status=with_last_restart(read_status(raw.get("status"))),
         raw_status=mapping_of(raw.get("status")),
@@ -125,6 +128,19 @@ def _read_spec(framework: Framework, spec: dict[str, Any], errors: list[FieldErr
     given = (mapping_of(spec.get("runPolicy")).get("managedBy"), spec.get("managedBy"))
     of_policy, of_spec = (name if isinstance(name, str) else None for name in given)
     return framework.spec.model_construct(run_policy=RunPolicy(managed_by=of_policy), managed_by=of_spec)
+
+
+def _read_features(framework: Framework, spec: JobSpec, errors: list[FieldError]) -> Mapping[str, ApiModel]:
+    """What the run policy says of features that have a model of their own. A field that cannot be read counts as not set."""
+    given, found = spec.run_policy.model_extra or {}, dict[str, ApiModel]()
+    for feature in features_of(framework):
+        if feature.spec is not None and given.get(feature.name) is not None:
+            value, path = given[feature.name], f"spec.runPolicy.{feature.name}"
+            if not isinstance(value, Mapping):
+                errors.append(FieldError(path, "must be an object"))
+            elif (read := _read(feature.spec, value, path, errors)) is not None:
+                found[feature.name] = read
+    return found
 
 
 def _read_replica_specs(

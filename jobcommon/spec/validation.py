@@ -21,6 +21,7 @@ from jobcommon.framework import OUR_MANAGER, FieldError, Framework, Job, Replica
 from jobcommon.manifests.children import world
 from jobcommon.manifests.gang_needs import annotations_of_all
 from jobcommon.manifests.size import fewest
+from jobcommon.reconcile.features import features_of
 
 MAX_NAME = 63
 # Over all templates that overrides make. A larger job would block the event loop, and with it all other jobs, for seconds.
@@ -76,6 +77,7 @@ def validate(framework: Framework, job: Job) -> list[FieldError]:
         errors.append(FieldError(f"spec.{framework.replica_specs}", f"must not have more than {MAX_REPLICAS} replicas in all"))
     return errors or [
         *framework.validate(job),
+        *(error for feature in features_of(framework) for error in feature.validate(job)),
         *_elastic_errors(framework, job),
         *_variable_errors(framework, job),
         *_annotation_errors(framework, job),

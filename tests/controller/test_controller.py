@@ -1,5 +1,6 @@
 """The JobController, driven by hand: watch lines in, plans out, results back."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -7,9 +8,11 @@ import msgspec
 import pytest
 
 from jobcommon.api import labels
+from jobcommon.api.definition import Watch
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import pod_view
 from jobcommon.api.status import JobStatus
+from jobcommon.cli import rbac
 from jobcommon.client.errors import ClientError, StatusError, TransportError
 from jobcommon.controller.barrier import STALL
 from jobcommon.controller.expectations import TIMEOUT
@@ -17,9 +20,12 @@ from jobcommon.controller.job_controller import WATCH_CHECK_SECONDS
 from jobcommon.controller.job_state import COOLDOWN_FACTOR, COUNTS_DELAY
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.telemetry import Telemetry
-from jobcommon.framework import Companion, CompanionKind
+from jobcommon.framework import Companion, CompanionKind, Options
 from jobcommon.reconcile import plan as decide
+from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer, Urgency
+from jobcommon.reconcile.rendering import Note, Wait, Why
+from jobcommon.reconcile.view import Admission
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
@@ -823,3 +829,32 @@ def test_the_ends_of_pods_that_a_suspension_has_stopped_are_written_together(ben
                 manifest = {**manifest, "status": work.plan.status.to_json()}
                 bench.say("testjobs", "MODIFIED", manifest, version=bench.version)
     assert writes <= 7, "one a second"
+
+
+class Stopped(Admission):
+    """Of a third party: no pods while a ConfigMap says so."""
+
+    name = "stopped"
+
+    @classmethod
+    def access(cls, options: Options) -> Iterable[Watch]:
+        return [Watch("v1", "configmaps", ("patch",), selector="example.com/stop"), Watch("v1", "nodes", namespaced=False)]
+
+    def wait(self) -> Wait | None:
+        return Wait(Why.NOT_YET, Note("stopped")) if ("configmaps", "stop") in self.view.observed.cluster else None
+
+
+def test_a_feature_of_others_brings_what_it_watches_and_the_rights_to(manifest: Manifest) -> None:
+    framework = replace(TEST_JOB, features=(*FEATURES, Stopped))
+    bench, stop = Bench(framework), {"metadata": {"name": "stop", "namespace": "elsewhere", "uid": "c"}}
+    assert bench.controller.caches.resources["configmaps/stopped"].selector == "example.com/stop"
+    bench.sync()
+    bench.seen(bench.new(manifest))
+    while (work := bench.begin()) is not None:
+        bench.seen(work)
+    bench.say("configmaps/stopped", "ADDED", stop)
+    assert bench.begin() is None, "it is in another namespace"
+    bench.say("configmaps/stopped", "ADDED", {"metadata": {**stop["metadata"], "namespace": "default"}})
+    assert bench.begin() is not None
+    assert rbac.Rule("", "configmaps", ("list", "watch", "patch")) in rbac.job_rules(framework)
+    assert rbac.feature_rules([Stopped], Options(), namespaced=False) == (rbac.Rule("", "nodes", ("list", "watch")),)

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from jobcommon.api.job import ReplicaSpec, RestartPolicy
+from jobcommon.api.model import ApiModel
 from jobcommon.cli.framework_errors import framework_errors
 from jobcommon.cli.frameworks import installed
-from jobcommon.framework import CelRule, CompanionKind, Framework, ReplicaType, ScalePaths, Version, succeed_with
+from jobcommon.framework import CelRule, CompanionKind, Feature, Framework, ReplicaType, ScalePaths, Version, succeed_with
+from jobcommon.reconcile.gang import Gang
+from jobcommon.reconcile.view import Lifecycle
 from jobcommon.testutil.frameworks import TEST_JOB
 
 
@@ -22,6 +25,12 @@ class OwnOptions:
     """A type that no option of the command has."""
 
     names: tuple[str, ...] = ("a",)
+
+
+class Nameless(Lifecycle):
+    """It would record what no field has."""
+
+    status = ApiModel
 
 
 CASES: list[tuple[dict[str, Any], str]] = [
@@ -41,6 +50,12 @@ CASES: list[tuple[dict[str, Any], str]] = [
         {"replica_types": (ReplicaType("Worker"), ReplicaType("worker"))},
         "replica_types: worker is given twice; names must differ in more than case",
     ),
+    ({"features": (Feature,)}, "features: Feature is no PodShape, Admission or Lifecycle"),
+    (
+        {"features": [Gang]},
+        "features: [<class 'jobcommon.reconcile.gang.Gang'>] cannot be used; give a tuple",
+    ),
+    ({"features": (Nameless,)}, "features: Nameless has the name ''; a field of the API needs one like maintenanceWindow"),
     ({"replica_types": ()}, "replica_types: a framework needs at least one"),
     ({"replica_types": (ReplicaType("My Worker"),)}, "replica_types[My Worker].name: 'My Worker' cannot be used"),
     ({"replica_types": (ReplicaType("W", min_replicas=3, max_replicas=2),)}, "replica_types[W].min_replicas: 3 is more than"),

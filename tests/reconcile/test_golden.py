@@ -6,13 +6,14 @@
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
 import pytest
 
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.features import FEATURES, asked_in_order
+from jobcommon.reconcile.features import FEATURES, verified
 from jobcommon.reconcile.node_loss import NodeLoss
 from jobcommon.reconcile.view import Lifecycle, Part
 from jobcommon.testutil.cluster_model import ClusterModel
@@ -196,13 +197,13 @@ UNUSED = [(name, feature) for name in sorted(SITUATIONS) for feature in FEATURES
 @pytest.mark.parametrize(("name", "feature"), UNUSED, ids=[f"{name}-{feature.__name__}" for name, feature in UNUSED])
 def test_an_operator_without_a_feature_that_the_job_does_not_use_decides_alike(name: str, feature: type[Part]) -> None:
     world = SITUATIONS[name]()
-    others = [other for other in FEATURES if other is not feature]
-    decided = plan(world.framework, world.job, world.observed, world.now, others)
+    others = tuple(other for other in FEATURES if other is not feature)
+    decided = plan(replace(world.framework, features=others), world.job, world.observed, world.now)
     assert f"{decided.describe()}\n" == (GOLDEN / f"plan_{name}.txt").read_text()
 
 
 #: The protocol and the values, which stand in every module's signatures.
-BESIDE = {"jobcommon.reconcile", "jobcommon.reconcile.view", "jobcommon.reconcile.plan"}
+BESIDE = {"jobcommon.reconcile", "jobcommon.reconcile.features", "jobcommon.reconcile.plan", "jobcommon.reconcile.view"}
 
 
 @pytest.mark.parametrize("name", sorted(SITUATIONS))
@@ -231,7 +232,7 @@ def test_two_features_that_write_one_field_are_refused_when_they_are_loaded() ->
         fields = ("node_failures",)
 
     with pytest.raises(ValueError, match="NodeLoss and Other both record node_failures"):
-        asked_in_order(NodeLoss, Other)
+        verified((NodeLoss, Other))
     Other.fields = ("no_field",)
     with pytest.raises(ValueError, match="Other records no_field, which JobStatus does not have"):
-        asked_in_order(NodeLoss, Other)
+        verified((NodeLoss, Other))

@@ -12,9 +12,11 @@ from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.replica import Replica
 from jobcommon.framework import Companion, CompanionKind, Framework
 from jobcommon.reconcile import plan
+from jobcommon.reconcile.facts import Facts
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.rendering import Note, Wait, Why
-from jobcommon.reconcile.view import Admission, Lifecycle, PodShape
+from jobcommon.reconcile.situation import Situation
+from jobcommon.reconcile.view import Admission, Lifecycle, PodShape, View
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, job_manifest, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
@@ -93,8 +95,8 @@ def message(world: ClusterModel) -> str:
 
 
 def test_a_feature_holds_a_job_and_shapes_its_pods_all_its_life() -> None:
-    world = ClusterModel.of(TEST_JOB, {"Worker": 2}, policy="ExitCode", run_policy={"restartScope": "Job"})
-    world.features = [*FEATURES, Licenses]
+    framework = replace(TEST_JOB, features=(*FEATURES, Licenses))
+    world = ClusterModel.of(framework, {"Worker": 2}, policy="ExitCode", run_policy={"restartScope": "Job"})
     licensed(world, "awaited")
     world.settle()
     assert (world.pods, message(world)) == ({}, "TestJob demo is created; it waits for a licence.")
@@ -128,3 +130,9 @@ def test_the_decision_asks_each_question_in_one_place(question: str) -> None:
     """Two places would get two answers, and one may be forgotten on a branch."""
     pattern = re.compile(rf"\b(?:part|feature)\.{question}\(")
     assert sum(len(pattern.findall(path.read_text())) for path in DECISION.glob("*.py")) == 1
+
+
+@pytest.mark.parametrize("value", [Facts, View, Situation])
+def test_each_of_the_three_values_of_a_pass_is_small_and_frozen(value: type[Any]) -> None:
+    assert len([name for name in {*vars(value), *value.__dataclass_fields__} if not name.startswith("_")]) <= 20
+    assert value.__dataclass_params__.frozen

@@ -334,7 +334,8 @@ def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool,
     if elastic:
         world.stops_after, world.checkpoint = chance.choice([0.0, 0.0, 100.0]), chance.choice(["", "last.pt"])
     if restless:
-        world.features = [feature for feature in EXTENSIONS if USED.get(feature, _always)(world.job)]
+        features = tuple(feature for feature in EXTENSIONS if USED.get(feature, _always)(world.job))
+        world.framework = replace(world.framework, features=features)
     return world
 
 
