@@ -33,8 +33,8 @@ class Members:
         self.disturbed_at = world.now
         self.counted = 0
         self.size: tuple[float, int] | None = None
-        self.attainable: History = [(world.now, None)]
-        self.allowed: History = [(world.now, None)]
+        self.attainable: History = []
+        self.allowed: History = []
         self.refused_at = -RETRY
         self.idle_since: dict[str, float] = {}
 
@@ -111,7 +111,8 @@ class Members:
     def _least(self, since: float) -> int | None:
         """The fewest workers for which there was a node since then; None if that is not known for a part of it."""
         counts = _during(self.attainable, since)
-        return None if None in counts else min(count for count in counts if count is not None)
+        known = [count for count in counts if count is not None]
+        return min(known) if known and len(known) == len(counts) else None
 
     def _attainable(self) -> int | None:
         """For how many workers of the job there is a node; None if the promise does not hold."""
@@ -184,11 +185,11 @@ _DEADLINES = ("Exceeded", "Stalled", "TooLong", "InvalidSpec")
 
 
 def _record(history: History, now: float, count: int | None) -> None:
-    if history[-1][1] != count:
+    if not history or history[-1][1] != count:
         history.append((now, count))
 
 
 def _during(history: History, since: float) -> list[int | None]:
     """The values that held at that time or later."""
     ends = [at for at, _ in history[1:]]
-    return [count for (_, count), end in zip(history, [*ends, float("inf")], strict=True) if end > since]
+    return [count for (_, count), end in zip(history, [*ends, float("inf")], strict=True) if end >= since]
