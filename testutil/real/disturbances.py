@@ -12,6 +12,7 @@ from localcluster.client import ClientError, StatusError, background
 from localcluster.model import format_time
 
 _PREEMPTOR = "preemptor"
+OFFER = "jobcommon.test/offers"
 
 # -- operators ------------------------------------------------------------------------------------------------------------
 
@@ -89,6 +90,14 @@ async def node_is_out_of_service(row: Run, off: bool) -> None:
     known = (await row.api.call("GET", path))["spec"].get("taints") or []
     others = [one for one in known if one["key"] != taint["key"]]
     await row.api.patch(path, {"spec": {"taints": [*others, *([taint] if off else [])]}})
+
+
+@step()
+async def node_offers(row: Run, worker: bool) -> None:
+    """The node is, or is no longer, one on which the pods may be that select it."""
+    for node in (await row.api.call("GET", "/api/v1/nodes"))["items"]:
+        change = {"metadata": {"labels": {OFFER: "yes" if worker else None}}}
+        await row.api.patch(f"/api/v1/nodes/{node['metadata']['name']}", change)
 
 
 @step(NODE, alone=True)

@@ -21,7 +21,7 @@ HOLD = "jobcommon.test/hold"
 SCRIPT = """
 trap "$ON_TERM" TERM
 n=0; [ -e /keep/n ] && read -r n < /keep/n; n=$((n + 1)); echo $n > /keep/n
-echo "run $n of ${WORLD_SIZE:-}"
+echo "run $n of ${WORLD_SIZE:-}${RANK:+, rank $RANK}"
 code=
 while [ -z "$code" ]; do
   i=0

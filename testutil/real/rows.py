@@ -7,11 +7,13 @@ from typing import Any
 from jobcommon.api.pod import STOPPING_TAG
 from jobcommon.testutil.real.cluster import CONTAINERS, SCHEDULER
 from jobcommon.testutil.real.disturbances import (
+    OFFER,
     leader_dies,
     namespace_ends,
     node_dies,
     node_is_deleted,
     node_is_out_of_service,
+    node_offers,
     node_pressure,
     node_returns,
     operator_dies,
@@ -256,6 +258,21 @@ def resizes() -> Iterator[Row]:
         (run(*pair), reads(2, *pair), scale("Worker", 2), ungated("worker-1"), attempt_runs(1, *pair), reads(3, *four[:3]),
             kept(*four[:3]), end(0, "master-0")),
         Expected(events=("PyTorchJobRestarting",)), job)
+    yield _losing_a_node()
+
+
+def _losing_a_node() -> Row:
+    """The only node that suits Worker-1 is lost: the others keep their pods and train as ranks 0 to 3 until it is back."""
+    pods = ("master-0", *(f"worker-{index}" for index in range(4)))
+    rest = tuple(pod for pod in pods if pod != "worker-1")
+    policy = {"restartScope": "Job", "restartMethod": "Auto", "elastic": {"shrinkAfterSeconds": 3, "growAfterSeconds": 5}}
+    job = PYTORCHJOB.job("OnFailure", replicas={"Master": 1, "Worker": 4}, run_policy=policy, initContainers=[script("first", "exit 0")])
+    only = {"spec": {"nodeSelector": {OFFER: "yes"}}}
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["overrides"] = [{"indices": [1], "template": only}]
+    return Row("elastic: the node of a worker in the middle is lost, and comes back",
+        (node_offers(True), run(*pods), reads(5, *pods), node_offers(False), evict("worker-1"), reads(4, *rest), kept(*rest),
+            node_offers(True), run(*pods), reads(5, *pods), kept(*rest), end(0, "master-0")),
+        Expected(disruptions=1, events=("PyTorchJobRestarting",)), job)
 
 
 def _ends_well(job: Manifest, other: Manifest) -> Manifest:

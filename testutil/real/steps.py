@@ -175,10 +175,11 @@ async def logs(row: Run, pod: str, shown: str, container: str = "main") -> None:
 
 @step()
 async def reads(row: Run, world: int, *pods: str) -> None:
-    """Wait until the present run of each of these pods has read a WORLD_SIZE of so many."""
+    """Wait until the present run of each of these pods has read a WORLD_SIZE of so many, and a RANK in the order given."""
 
     async def holds() -> bool:
-        return all([(await _log(row, pod)).startswith("run ") and f" of {world}" in await _log(row, pod) for pod in pods])
+        lines = [(await _log(row, pod)).partition("\n")[0] for pod in pods]
+        return all(line.endswith(f" of {world}, rank {rank}") for rank, line in enumerate(lines))
 
     await row.eventually(holds, f"{pods} read {world}")
 
