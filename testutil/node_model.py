@@ -157,8 +157,8 @@ class NodeModel:
         elif gate and "waiting" not in state:
             self.put(pod.stopped_by_image())
         elif main is not None and not gate and "running" not in state:
-            again = pod.running(at=self.now, restarts=pod.restarts + 1)
             last = main["state"].get("terminated") or (main.get("lastState") or {}).get("terminated")
+            again = pod.running(at=self.now, restarts=pod.restarts + 1 if last else 0)
             statuses = [
                 {**s, "lastState": {"terminated": last}} if last else s for s in again.raw["status"]["containerStatuses"]
             ]

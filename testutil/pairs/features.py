@@ -225,7 +225,6 @@ class Feature:
     queue: bool = False
     annotations: Mapping[str, str] = field(default_factory=dict)
     policies: tuple[str, ...] = ()
-    promises: tuple[Happening, ...] = ()
     framework: Framework | None = None
     spec: Mapping[str, Any] = field(default_factory=dict)
 
@@ -233,20 +232,18 @@ class Feature:
 _JOB = {"restartScope": "Job"}
 _REPORTS = {"reportProgress": True, "progressDeadlineSeconds": 60}
 _ELASTIC = {"minReplicas": 1, "maxReplicas": 4, "shrinkAfterSeconds": 20, "growAfterSeconds": 40}
-_NODES = (lose_nodes, silence_nodes, restore_nodes, restore_nodes, spoil, ration, share, replace_job)
+_NODES = (
+    *(fill, scale, evict, run_on, run_on, lose_nodes, silence_nodes, restore_nodes, restore_nodes, spoil, ration, share),
+    replace_job,
+)
 _HELPERS = ({"name": "prepare", "image": "prepare"}, {"name": "proxy", "image": "proxy", "restartPolicy": "Always"})
 FEATURES: Mapping[str, Feature] = {
     one.name: one
     for one in (
         Feature("attempts", _JOB, (one_then_another, blip, succeed_one)),
         Feature("in-place", {**_JOB, "restartMethod": "Auto"}, (blip, die)),
-        Feature("elastic", {**_JOB, "elastic": _ELASTIC}, (fill, scale, evict, run_on), promises=_NODES),
-        Feature(
-            "elastic-in-place",
-            {**_JOB, "restartMethod": "Auto", "elastic": _ELASTIC},
-            (fill, scale, evict, run_on),
-            promises=_NODES,
-        ),
+        Feature("elastic", {**_JOB, "elastic": _ELASTIC}, _NODES),
+        Feature("elastic-in-place", {**_JOB, "restartMethod": "Auto", "elastic": _ELASTIC}, _NODES),
         Feature("progress", _REPORTS, (blip, exit_one)),
         Feature("stall-restart", {**_REPORTS, **_JOB, "stallAction": "Restart"}, (hang,)),
         Feature("stall-fail", {**_REPORTS, "stallAction": "Fail"}, (hang,)),
@@ -296,16 +293,16 @@ USED: Mapping[Any, Callable[[Job], bool]] = {
 """Whether a job uses an extension. One that it does not use must not matter to it."""
 
 
-def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool, workers: int = 0) -> ClusterModel | None:
+def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool, workers: int) -> ClusterModel | None:
     """A new job with both; None where they exclude each other. In a `restless` world are no extensions that it does not use."""
     if first.framework and second.framework and first.framework is not second.framework:
         return None
     policies = [policy for policy in first.policies or second.policies or _POLICIES if policy in (second.policies or (policy,))]
     if not policies:
         return None
-    elastic = bool(workers and (first.promises or second.promises))
-    framework = first.framework or second.framework or (PYTORCH if elastic else SCALED_JOB)
     policy = {**first.run_policy, **second.run_policy}
+    elastic = "elastic" in policy
+    framework = first.framework or second.framework or (PYTORCH if elastic else SCALED_JOB)
     if chance.random() < 0.5:
         policy.setdefault("restartScope", "Job")
     options = {"progress": ProgressServer("https://operator", "certificate"), **first.options, **second.options}
@@ -322,9 +319,7 @@ def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool,
     made = template(framework)
     marks = {"metadata": {"annotations": {**first.annotations, **second.annotations}}, "spec": {**made["spec"], **pod}}
     chosen = chance.choice(policies)
-    types = {
-        kind: replica_spec(framework, count, chosen, template=marks) for kind, count in ((leader, 1), ("Worker", workers or 3))
-    }
+    types = {kind: replica_spec(framework, count, chosen, template=marks) for kind, count in ((leader, 1), ("Worker", workers))}
     manifest = job_manifest(framework, types, run_policy=policy, **{**first.spec, **second.spec})
     manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"} if first.queue or second.queue else {}
     world = ClusterModel(framework, manifest, chance=chance, restless=restless, order=chance.randrange(100), thorough=False)

@@ -18,7 +18,7 @@ from jobcommon.testutil.platform_model import FLAVOR
 EVENTS = 14
 
 
-def judge(first: str, second: str, seed: int, *, workers: int = 0) -> list[str]:
+def judge(first: str, second: str, seed: int, *, workers: int = 3) -> list[str]:
     """What is wrong with one history.
 
     It is run twice: with a platform that always says the same, and with one that words what it says anew each time, by an
@@ -55,16 +55,15 @@ def _history(first: str, second: str, seed: int, *, restless: bool, workers: int
     world = world_of(*features, chance, restless=restless, workers=workers)
     if world is None:
         return None, []
-    oracles = Oracles(world, promises=bool(workers))
+    oracles = Oracles(world)
     try:
         world.react()
         if problems := list(oracles.look()):
             return world, problems
         for number in range(EVENTS):
             own = features[number % 2].happenings
-            own = (*own, *own, *(features[number % 2].promises if workers else ()))
-            happening = chance.choice((*COMMON, *own))
-            if oracles.members is not None and happening not in QUIET:
+            happening = chance.choice((*COMMON, *own, *own))
+            if happening not in QUIET:
                 oracles.members.disturbed()
             happening(world)
             if not world.exists:
@@ -109,7 +108,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m jobcommon.testutil.pairs.histories", description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="how many for each pair and order")
     parser.add_argument("--seed", type=int, default=0, help="the first one")
-    parser.add_argument("--workers", type=int, default=0, help="judge what runPolicy.elastic promises of a job with so many")
+    parser.add_argument("--workers", type=int, default=3, help="how many the job has")
     parser.add_argument("pair", nargs="*", choices=[[], *FEATURES], help="these features alone")
     options = parser.parse_args()
     started, runs, found = time.process_time(), 0, 0

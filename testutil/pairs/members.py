@@ -46,7 +46,7 @@ class Members:
         """What is broken now."""
         world = self.world
         yield from (f"world: {text}" for text in world.mixed)
-        if world.job.restarts_together:
+        if world.job.restarts_together and not world.framework.joins(world.job, KIND):
             yield from self._worlds()
             if world.job.run_policy.elastic is not None:
                 self.refused_at = world.now if world.refused else self.refused_at

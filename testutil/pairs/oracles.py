@@ -22,9 +22,8 @@ START_SECONDS = 900.0
 class Oracles:
     """All of them, for one history. `look` is called whenever the world has come to rest."""
 
-    def __init__(self, world: ClusterModel, *, promises: bool = False) -> None:
-        self.world, self.uid = world, world.job.uid
-        self.members = Members(world) if promises else None
+    def __init__(self, world: ClusterModel) -> None:
+        self.world, self.uid, self.members = world, world.job.uid, Members(world)
         self.vacant_since: float | None = None
         self.pending_since: float | None = None
         self.lost_since: dict[str, float] = {}
@@ -38,7 +37,7 @@ class Oracles:
     def look(self) -> Iterator[str]:
         """What is broken now."""
         if self.world.job.uid != self.uid:
-            self.__init__(self.world, promises=self.members is not None)  # type: ignore[misc]
+            self.__init__(self.world)  # type: ignore[misc]
         yield from self._counts()
         yield from self._vacancies()
         yield from self._progress()
@@ -48,7 +47,7 @@ class Oracles:
         yield from self._always()
         yield from self._sizes()
         yield from self._successes()
-        yield from self.members.look() if self.members is not None else ()
+        yield from self.members.look()
         if self.world.truth.permanent and not self.world.job.status.finished:
             yield f"permanent: a replica has failed for good, and the job is {self.world.current}"
 
@@ -144,7 +143,6 @@ class Oracles:
 
     def _sizes(self) -> Iterator[str]:
         world, job = self.world, self.world.job
-        yield from (f"world: {text}" for text in world.mixed)
         elastic = job.run_policy.elastic
         idle = job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED) or not world.exists
         size = job.status.attempt_replicas.get("Worker")

@@ -266,7 +266,8 @@ def _losing_a_node() -> Row:
     pods = ("master-0", *(f"worker-{index}" for index in range(4)))
     rest = tuple(pod for pod in pods if pod != "worker-1")
     policy = {"restartScope": "Job", "restartMethod": "Auto", "elastic": {"shrinkAfterSeconds": 3, "growAfterSeconds": 5}}
-    job = PYTORCHJOB.job("OnFailure", replicas={"Master": 1, "Worker": 4}, run_policy=policy, initContainers=[script("first", "exit 0")])
+    counts, first = {"Master": 1, "Worker": 4}, script("first", "exit 0")
+    job = PYTORCHJOB.job("OnFailure", replicas=counts, run_policy=policy, initContainers=[first])
     only = {"spec": {"nodeSelector": {OFFER: "yes"}}}
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["overrides"] = [{"indices": [1], "template": only}]
     return Row("elastic: the node of a worker in the middle is lost, and comes back",
