@@ -32,7 +32,6 @@ from .api.job import enum_field as enum_field
 from .api.job import lift_run_policy as lift_run_policy
 from .api.job import template_for as template_for
 from .api.model import ApiModel as ApiModel
-from .api.model import crd_schema as crd_schema
 from .api.observed import Observed as Observed
 from .api.observed import Rejection as Rejection
 from .api.pod import ContainerView as ContainerView
@@ -145,5 +144,7 @@ from .sdk.reporting import report_progress as report_progress
 from .sdk.sync_client import JobClient as JobClient
 from .spec import model_errors as model_errors
 from .spec import read_job as read_job
+from .spec.structure import structural_errors as structural_errors
+from .spec.structure import without_nulls as without_nulls
 
 __version__: str

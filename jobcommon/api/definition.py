@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jobcommon.api.model import ApiModel
-
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -57,13 +55,12 @@ class ScalePaths:
 class Definition:
     """The schema of a kind whose spec is not that of `JobSpec` with replica specs.
 
-    `status` has the fields beside those of our record, whose conditions stand in `jobConditions`; a kind without it has none.
+    `document` gives `about`, a description, and the schema of the `spec`, in which ``x-jobcommon-pod-part`` stands for that of
+    a part of a pod template, and a `runPolicy` has the fields of every kind's. `status` is the schema of the fields beside
+    those of our record, whose conditions stand in `jobConditions`; a kind without it has no status. `rules` are of the whole.
     """
 
-    spec: type[ApiModel]
-    about: str
-    status: type[ApiModel] | None = None
-    rules: tuple[CelRule, ...] = ()
+    document: Callable[[], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

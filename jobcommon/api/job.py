@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from jobcommon.api.model import ApiModel, crd_schema
+from jobcommon.api.model import POD_PART, ApiModel
 from jobcommon.api.template import Templates
 
 # Enums arrive as strings; strict mode would refuse to look one up.
@@ -119,7 +119,7 @@ class SchedulingPolicy(ApiModel):
         None,
         max_length=MAX_RESOURCES,
         description="The resources that must be free at once. Defaults to what minAvailable pods request.",
-        json_schema_extra=crd_schema("spec.containers.resources.limits"),
+        json_schema_extra={POD_PART: "spec.containers.resources.limits"},
     )
     priority_class: str | None = Field(None, description="The priority class of the group of pods.")
     schedule_timeout_seconds: Int32 | None = Field(
@@ -291,7 +291,7 @@ class ReplicaSpec(ApiModel):
     replicas: Annotated[int, Field(ge=0, le=MAX_REPLICAS)] | None = Field(
         None, description="The number of replicas. Defaults to 1."
     )
-    template: dict[str, Any] = Field(description="The pod that each replica runs.", json_schema_extra=crd_schema(""))
+    template: dict[str, Any] = Field(description="The pod that each replica runs.", json_schema_extra={POD_PART: ""})
     restart_policy: Annotated[RestartPolicy, enum_field(RestartPolicy)] | None = Field(
         None,
         description="Always, OnFailure, Never, or ExitCode: exit codes 1-127 fail the job, 128-255 restart the replica.",

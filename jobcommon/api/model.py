@@ -1,8 +1,6 @@
 """The base of our API's pydantic models, and the structural schemas made from them."""
 
-from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -32,25 +30,8 @@ Json = dict[str, Any]
 MAX_STRING = 4096
 _INT32 = {"minimum": -(2**31), "maximum": 2**31 - 1}
 _DESCRIPTION_LIMIT = 400
+#: In a schema, for that of a part of a pod template, as in ``spec.containers.env``; "" for the whole.
 POD_PART = "x-jobcommon-pod-part"
-_RULES = "x-kubernetes-validations"
-# What `crd_schema` adds to a field, which may stand beside a reference.
-_ADDED = (POD_PART, "default", "maxItems", "minProperties", _RULES, "x-kubernetes-list-type", "x-kubernetes-list-map-keys")
-
-
-def crd_schema(part: str | None = None, *, key: str = "", rules: Mapping[str, str] = MappingProxyType({}), **more: Any) -> Json:
-    """What pydantic cannot say of a field, as its `json_schema_extra`.
-
-    `part`: its schema is that of a part of a pod template, as in ``spec.containers.env``, "" for the whole. `key`: its entries
-    have different values of that field. `rules` are CEL expressions with their messages. `more` are further keywords, such as
-    `default`, which the API server then fills in.
-    """
-    found = {**more, **({} if part is None else {POD_PART: part})}
-    if key:
-        found |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
-    if rules:
-        found[_RULES] = [{"rule": rule, "message": message} for rule, message in rules.items()]
-    return found
 
 
 class _Generator(GenerateJsonSchema):
@@ -106,7 +87,7 @@ def _structural(node: Json, definitions: Json, above: tuple[str, ...]) -> Json:
 
 def _described(schema: Json, node: Json) -> Json:
     text = shortened(node.get("description", ""), _DESCRIPTION_LIMIT)
-    added = {key: node[key] for key in _ADDED if key in node}
+    added = {POD_PART: node[POD_PART]} if POD_PART in node else {}
     return {**schema, **added, "description": text} if text else {**schema, **added}
 
 

@@ -9,6 +9,8 @@ from jobcommon.api.template import mapping_of, mappings_in
 
 #: The advice after text that is not a quantity.
 ADVICE = "write a number, with a suffix such as m, k, M, G, Ki, Mi or Gi if needed"
+#: What a definition says of one.
+PATTERN = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]+))?$"
 _NANO = 10**9
 _LIMIT = (2**63 - 1) * _NANO
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}

@@ -1,11 +1,10 @@
 """The CustomResourceDefinition of a framework's kind."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel
-
+from jobcommon.api.job import RunPolicy
 from jobcommon.api.model import bounded, model_schema
 from jobcommon.api.status import JOB_CONDITIONS, JobStatus
 from jobcommon.api.version import version_priority
@@ -75,7 +74,7 @@ def related_definition(kind: RelatedKind, given: Definition, features: Iterable[
             "storage": True,
             "schema": {"openAPIV3Schema": _own_schema(given, limit, features)},
         }
-        if given.status is not None:
+        if "status" in given.document():
             found |= {"subresources": {"status": {}}, "additionalPrinterColumns": list(_COLUMNS)}
         crd = _crd(group, kind.kind, kind.plural, [found], namespaced=kind.namespaced)
         if len(to_json(crd)) < SIZE_LIMIT:
@@ -84,11 +83,17 @@ def related_definition(kind: RelatedKind, given: Definition, features: Iterable[
 
 
 def _own_schema(given: Definition, limit: int, features: Iterable[type[Feature]] = ()) -> Json:
-    spec = with_parts(bounded(model_schema(given.spec)), limit)
+    document = given.document()
+    fields = dict(document["spec"]["properties"])
+    policy = fields.get("runPolicy")
+    if policy is not None:
+        fields["runPolicy"] = {**model_schema(RunPolicy), **policy}
+    spec = with_parts(bounded({**document["spec"], "properties": fields}), limit)
     status = _with_features(features, spec)
-    found = _object(given.about, spec, None if given.status is None else _own_status(status, given.status))
-    rules = [*given.rules, *(policy_rules() if "runPolicy" in spec["properties"] else ())]
-    for rule in rules:
+    found = _object(document["about"], spec, _own_status(status, document["status"]) if "status" in document else None)
+    if "rules" in document:
+        found["x-kubernetes-validations"] = [*document["rules"]]
+    for rule in policy_rules() if policy is not None else ():
         _attach(found, rule)
     return found
 
@@ -108,8 +113,7 @@ def _with_features(features: Iterable[type[Feature]], spec: Json) -> Json:
     return found
 
 
-def _own_status(ours: Json, model: type[BaseModel]) -> Json:
-    own = model_schema(model)
+def _own_status(ours: Json, own: Mapping[str, Any]) -> Json:
     fields = {JOB_CONDITIONS if name == "conditions" else name: node for name, node in ours["properties"].items()}
     return {**ours, "properties": {**fields, **own["properties"]}}
 

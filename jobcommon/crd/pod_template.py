@@ -7,16 +7,13 @@ from importlib import resources
 from typing import Any
 
 from jobcommon.api.model import POD_PART
+from jobcommon.api.resources import PATTERN
 from jobcommon.api.text import shortened
 
 Json = dict[str, Any]
 
 ARTEFACT = "pod_template.json.gz"
-QUANTITY: Json = {
-    "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|"
-    r"([eE](\+|-)?[0-9]+))?$",
-    "x-kubernetes-int-or-string": True,
-}
+QUANTITY: Json = {"pattern": PATTERN, "x-kubernetes-int-or-string": True}
 _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 # A bare `type: object` would make the API server drop the labels: it keeps only what the schema names.
 _METADATA: Json = {

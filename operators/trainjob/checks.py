@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from jobcommon import Check, mapping_of
-from jobcommon.operators.trainjob.models import GROUP
+from jobcommon.operators.trainjob.kinds import GROUP
 from jobcommon.operators.trainjob.resolved import Json, Resolved
 
 _DEVICES = ("cpu", "nvidia.com/gpu", "google.com/tpu", "huawei.com/Ascend910")

@@ -32,13 +32,12 @@ from jobcommon import (
 )
 from jobcommon.operators.trainjob import environment
 from jobcommon.operators.trainjob.checks import checks
+from jobcommon.operators.trainjob.kinds import API_VERSION, GROUP, OWN_FIELDS, RUNTIMES, TRAINJOB_DEFINITION
 from jobcommon.operators.trainjob.labels import job_labels, pod_labels
-from jobcommon.operators.trainjob.models import API_VERSION, GROUP, OWN_FIELDS, TRAINJOB_DEFINITION
 from jobcommon.operators.trainjob.options import TrainJobOptions
 from jobcommon.operators.trainjob.policies import ANNOTATION
 from jobcommon.operators.trainjob.resolve import resolve
 from jobcommon.operators.trainjob.resolved import Dependency, Resolved, Role, Step
-from jobcommon.operators.trainjob.runtime_models import RUNTIMES
 from jobcommon.operators.trainjob.runtimes import local
 from jobcommon.operators.trainjob.snapshot import snapshot, snapshot_key, snapshot_of
 from jobcommon.operators.trainjob.status import conditions, jobs_status

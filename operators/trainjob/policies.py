@@ -9,9 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from jobcommon import ApiModel, FieldError, RestartPolicy, RunPolicy, mapping_of, merge_template, model_errors
-from jobcommon.operators.trainjob.models import MULTIKUEUE, OWN_FIELDS, TrainJobSpec
+from jobcommon.operators.trainjob.kinds import MULTIKUEUE, OWN_FIELDS
 from jobcommon.operators.trainjob.resolved import Json, Role
-from jobcommon.operators.trainjob.runtime_models import Action, FailurePolicy, JobSetSpec
 
 #: Before the name of a field of runPolicy, in an annotation of a job; a dot leads to the fields of a field.
 ANNOTATION = "training.kubeflow.org/run-policy."
@@ -31,61 +30,49 @@ class Policies:
     ignored: tuple[str, ...]
 
 
-def run_policy(
-    job: Json, spec: TrainJobSpec, jobset: JobSetSpec, roles: tuple[Role, ...], errors: list[FieldError]
-) -> Policies:
+def run_policy(job: Json, spec: Json, jobset: Json, roles: tuple[Role, ...], errors: list[FieldError]) -> Policies:
     """The runPolicy of the job. Later ones win: the runtime's policies, the job's annotations, the job's own runPolicy."""
-    found, changed, ignored = _failures(jobset.failure_policy, roles)
+    found, changed, ignored = _failures(jobset.get("failurePolicy"), roles)
     found["reportProgress"] = True
-    if jobset.ttl_seconds_after_finished is not None:
-        found["ttlSecondsAfterFinished"] = jobset.ttl_seconds_after_finished
-    given = mapping_of(mapping_of(job.get("spec")).get("runPolicy"))
+    if "ttlSecondsAfterFinished" in jobset:
+        found["ttlSecondsAfterFinished"] = jobset["ttlSecondsAfterFinished"]
+    given = mapping_of(spec.get("runPolicy"))
     errors += [FieldError(f"spec.runPolicy.{name}", f"Forbidden: set spec.{name}") for name in OWN_FIELDS if name in given]
     fields = merge_template(merge_template(found, _annotated(job, errors)), given)
-    if spec.suspend:
-        fields["suspend"] = True
-    if spec.active_deadline_seconds is not None:
-        fields["activeDeadlineSeconds"] = spec.active_deadline_seconds
-    if spec.managed_by == MULTIKUEUE:
-        fields["managedBy"] = MULTIKUEUE
-    return Policies(fields, changed, tuple(ignored))
+    own = {name: spec[name] for name in OWN_FIELDS if spec.get(name)}
+    if own.get("managedBy") != MULTIKUEUE:
+        own.pop("managedBy", None)
+    return Policies({**fields, **own}, changed, tuple(ignored))
 
 
-def _failures(policy: FailurePolicy | None, roles: tuple[Role, ...]) -> tuple[dict[str, Any], tuple[Role, ...], list[str]]:
+def _failures(policy: Json | None, roles: tuple[Role, ...]) -> tuple[dict[str, Any], tuple[Role, ...], list[str]]:
     """Without a policy the job fails when its pods have failed more often than a role's limit: one limit for the whole job."""
     if policy is None:
         return {"backoffLimit": max((role.backoff_limit for role in roles), default=0)}, roles, []
+    rules = policy.get("rules", ())
     path = "spec.template.spec.failurePolicy.rules"
-    ignored = [
-        f"{path}[{index}]"
-        for index, rule in enumerate(policy.rules)
-        if rule.on_job_failure_message_patterns or (rule.on_job_failure_reasons and _REASON not in rule.on_job_failure_reasons)
-    ]
-    actions = {role.name: _action(policy, role.name) for role in roles}
+    ignored = [f"{path}[{index}]" for index, rule in enumerate(rules) if not _applies(rule)]
+    actions = {role.name: _action(rules, role.name) for role in roles}
     restarted = [action for action in actions.values() if action != "FailJobSet"]
     uncounted = bool(restarted) and all(action in _UNCOUNTED for action in restarted)
-    found: dict[str, Any] = {"backoffLimit": _UNLIMITED if uncounted else policy.max_restarts or 0}
+    found: dict[str, Any] = {"backoffLimit": _UNLIMITED if uncounted else policy.get("maxRestarts", 0)}
     if not restarted or any(action not in _ALONE for action in restarted):
         found["restartScope"] = "Job"
-        if policy.restart_strategy == "InPlaceRestart":
+        if policy.get("restartStrategy") == "InPlaceRestart":
             found["restartMethod"] = "Auto"
-    changed = (
-        replace(
-            role,
-            restart_policy=RestartPolicy.NEVER if actions[role.name] == "FailJobSet" else RestartPolicy.ON_FAILURE,
-            retries=False,
-        )
-        for role in roles
-    )
+    fails = {True: RestartPolicy.NEVER, False: RestartPolicy.ON_FAILURE}
+    changed = (replace(one, restart_policy=fails[actions[one.name] == "FailJobSet"], retries=False) for one in roles)
     return found, tuple(changed), ignored
 
 
-def _action(policy: FailurePolicy, role: str) -> Action:
-    for rule in policy.rules:
-        applies = not rule.on_job_failure_reasons or _REASON in rule.on_job_failure_reasons
-        if applies and not rule.on_job_failure_message_patterns and role in (rule.target_replicated_jobs or [role]):
-            return rule.action
-    return "RestartJobSet"
+def _applies(rule: Json) -> bool:
+    reasons = rule.get("onJobFailureReasons")
+    return not rule.get("onJobFailureMessagePatterns") and (not reasons or _REASON in reasons)
+
+
+def _action(rules: Sequence[Json], role: str) -> str:
+    found = (rule["action"] for rule in rules if _applies(rule) and role in (rule.get("targetReplicatedJobs") or [role]))
+    return next(found, "RestartJobSet")
 
 
 def _annotated(job: Json, errors: list[FieldError]) -> Json:

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from importlib import resources
 from typing import Any
 
-import yaml
+from jobcommon.operators.trainjob.kinds import data
 
 Json = dict[str, Any]
 _LOCAL = ("torch-distributed", "jax-distributed", "xgboost-distributed", "mpi-distributed", "plain", "tensorflow-distributed")
@@ -23,8 +22,8 @@ _AS_ROOT = {
 
 def shipped() -> Sequence[Json]:
     """Those with images, as the chart installs them."""
-    text = resources.files("jobcommon.operators.trainjob").joinpath("runtimes.yaml").read_text("utf-8")
-    return list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    found: Sequence[Json] = data("runtimes.yaml")
+    return found
 
 
 def local() -> Sequence[Json]:

@@ -15,7 +15,7 @@ from jobcommon.api.observed import Observed
 from jobcommon.framework import ObjectKey
 from jobcommon.manifests.children import pod_manifest
 from jobcommon.operators.trainjob.framework import TRAINJOB
-from jobcommon.operators.trainjob.models import API_VERSION, STEP_LABEL
+from jobcommon.operators.trainjob.kinds import API_VERSION, STEP_LABEL
 from jobcommon.operators.trainjob.runtimes import shipped
 from jobcommon.reconcile import Create, plan
 from jobcommon.spec import read_job

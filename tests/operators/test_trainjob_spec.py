@@ -19,12 +19,11 @@ from hypothesis import strategies as st
 from jobcommon.api.definition import RelatedKind
 from jobcommon.crd.definition import related_definition, to_json
 from jobcommon.operators.trainjob.environment import companions, environment, shape_pod
+from jobcommon.operators.trainjob.kinds import API_VERSION, RUNTIMES, STEP_LABEL, TRAINJOB_DEFINITION
 from jobcommon.operators.trainjob.labels import job_labels, pod_labels
-from jobcommon.operators.trainjob.models import API_VERSION, STEP_LABEL, TRAINJOB_DEFINITION
 from jobcommon.operators.trainjob.policies import ANNOTATION
 from jobcommon.operators.trainjob.resolve import resolve
 from jobcommon.operators.trainjob.resolved import Resolved, Role
-from jobcommon.operators.trainjob.runtime_models import RUNTIMES
 from jobcommon.operators.trainjob.runtimes import local, shipped
 from localcluster.rules import CompiledSchema, compile_schema, validate_crd
 
