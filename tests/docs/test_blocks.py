@@ -29,6 +29,7 @@ CHECKED_BY = {
     ("docs/new-framework.md", "python"): "tests/frameworks/test_document.py",
     ("docs/data-scientist.md", "python"): "tests/examples/test_data_scientist.py",
     ("docs/frameworks.md", "python"): "tests/operators/test_pods.py",
+    ("docs/kubeflow-sdk.md", "python"): "tests/sdk/test_trainer_client.py",
     ("docs/production.md", "yaml"): "tests/charts/test_charts.py",
     ("docs/production.md", "promql"): "tests/charts/test_monitoring.py",
     ("docs/python-client.md", "python"): "tests/python_client/test_job_client.py",

@@ -14,7 +14,7 @@ def test_the_snippets_run() -> None:
     names: dict[str, Any] = {}
     for snippet in SNIPPETS:
         exec(compile(snippet, "docs/new-framework.md", "exec"), names)
-    assert len(SNIPPETS) == 6
+    assert len(SNIPPETS) == 7
     assert isinstance(names["JAX"], Framework)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import PATIENCE, Kubectl, cluster_up
+from tests.docs.blocks import blocks
 
 WHY = "kubeflow works with kubernetes before 36, so it has an environment of its own: make sdk"
 trainer_sdk = pytest.importorskip("kubeflow.trainer", reason=WHY)
@@ -116,6 +117,20 @@ def test_a_function_by_mpirun(client: Any) -> None:
     found = sorted(line for line in lines(client, name) if line.startswith("hello"))
     assert found == ["hello OMPI_COMM_WORLD_RANK=0", "hello OMPI_COMM_WORLD_RANK=1"]
     client.delete_job(name)
+
+
+def test_the_code_of_the_page(kubectl: Kubectl) -> None:
+    """docs/kubeflow-sdk.md, from a file: the SDK sends the source of a function."""
+    first, second = (block for block in blocks() if block.document.name == "kubeflow-sdk.md" and block.language == "python")
+    (page := kubectl.kubeconfig.parent / "page.py").write_text(f"{first.text}\n{second.text}")
+    environment = {**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)}
+    done = subprocess.run(
+        [sys.executable, str(page)], capture_output=True, text=True, timeout=PATIENCE, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "torch-distributed torch" in done.stdout
+    assert "[('node-0', 'Succeeded'), ('node-1', 'Succeeded')]\nnode 1 of 2: round 0\nnode 1 of 2: round 1" in done.stdout
+    assert "TrainJobSucceeded" in done.stdout
 
 
 def test_a_container_with_options(client: Any, kubectl: Kubectl) -> None:
