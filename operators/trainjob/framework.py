@@ -35,7 +35,7 @@ from jobcommon.operators.trainjob.checks import checks
 from jobcommon.operators.trainjob.kinds import API_VERSION, GROUP, OWN_FIELDS, RUNTIMES, TRAINJOB_DEFINITION
 from jobcommon.operators.trainjob.labels import job_labels, pod_labels
 from jobcommon.operators.trainjob.options import TrainJobOptions
-from jobcommon.operators.trainjob.policies import ANNOTATION
+from jobcommon.operators.trainjob.policies import ANNOTATION, as_annotations
 from jobcommon.operators.trainjob.resolve import resolve
 from jobcommon.operators.trainjob.resolved import Dependency, Resolved, Role, Step
 from jobcommon.operators.trainjob.runtimes import local
@@ -44,6 +44,8 @@ from jobcommon.operators.trainjob.status import conditions, jobs_status
 
 TRAINER = f"{GROUP}/trainjob-controller"
 """The value of managedBy for the controller of the cluster, which this is."""
+KUEUE = "kueue.x-k8s.io/manager"
+"""The manager of Kueue's patch, which its webhook adds to every TrainJob."""
 REPLICATED_JOBS = "replicatedJobs"
 KINDS = {kind.kind: kind.plural for kind in RUNTIMES}
 CLUSTER_WIDE = "ClusterTrainingRuntime"
@@ -82,7 +84,10 @@ def specialize(framework: Framework, raw: Json, related: Mapping[ObjectKey, Json
     resolved, patches = resolve(raw, runtime), list(mappings_in(mapping_of(raw.get("spec")).get("runtimePatches")))
     if not isinstance(resolved, Resolved):
         return replace(alone, unresolved=resolved), _manifest(raw, _bare_policy(raw, takes_reports), {})
-    return _Specialized(resolved, runtime, patches).framework(alone), _canonical(raw, resolved, takes_reports)
+    # Kueue writes the whole job, without the fields that Trainer's kind has not.
+    annotations = as_annotations(raw) if any(patch.get("manager") == KUEUE for patch in patches) else {}
+    made = _Specialized(resolved, runtime, patches, annotations).framework(alone)
+    return made, _canonical(raw, resolved, takes_reports)
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,7 @@ class _Specialized:
     resolved: Resolved
     runtime: Json
     patches: Sequence[Json]
+    annotations: Json
 
     def framework(self, base: Framework) -> Framework:
         trainer = self.resolved.trainer
@@ -176,11 +182,12 @@ class _Specialized:
         return pod
 
     def corrections(self, _job: Job, now: float) -> Mapping[str, Any]:
-        """The times of patches that have none."""
-        if all(patch.get("time") for patch in self.patches):
-            return {}
-        dated = [patch if patch.get("time") else {**patch, "time": format_time(now)} for patch in self.patches]
-        return {"spec": {"runtimePatches": dated}}
+        """The times of patches that have none; and, as annotations, a runPolicy that Kueue is going to drop."""
+        found: dict[str, Any] = {"metadata": {"annotations": self.annotations}} if self.annotations else {}
+        if not all(patch.get("time") for patch in self.patches):
+            dated = [patch if patch.get("time") else {**patch, "time": format_time(now)} for patch in self.patches]
+            found["spec"] = {"runtimePatches": dated}
+        return found
 
     def companions(self, job: Job, _pods: Sequence[PodView]) -> Sequence[Companion]:
         """The copy of the runtime, the claims, and what the policy needs."""

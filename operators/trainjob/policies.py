@@ -89,6 +89,16 @@ def _annotated(job: Json, errors: list[FieldError]) -> Json:
     return found
 
 
+def as_annotations(job: Json) -> Json:
+    """What to change of the job's annotations so that they say what its runPolicy does, and None for those it replaces."""
+    metadata, given = mapping_of(job.get("metadata")), mapping_of(mapping_of(job.get("spec")).get("runPolicy"))
+    before = mapping_of(metadata.get("annotations"))
+    merged = merge_template(_annotated(job, []), given)
+    found: dict[str, str | None] = {key: None for key in before for name in given if key.startswith(f"{ANNOTATION}{name}.")}
+    found |= {f"{ANNOTATION}{name}": json.dumps(merged[name], sort_keys=True) for name in given if name in merged}
+    return {key: text for key, text in found.items() if before.get(key) != text}
+
+
 def _read(names: Sequence[str], text: str) -> dict[str, Any] | str:
     """The field as JSON, or else as text, whichever it takes; or why it takes neither."""
     if names[0] in OWN_FIELDS:

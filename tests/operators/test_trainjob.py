@@ -213,6 +213,21 @@ async def test_how_a_job_ends(spec: Json, phase: str, states: dict[str, tuple[st
         await world.until(lambda: world.counts() == {"node": counts})
 
 
+async def test_a_run_policy_outlives_its_removal_by_kueue() -> None:
+    """Kueue writes a job with the fields that Trainer's kind has: what the job says in others is also in annotations."""
+    patch, prefix = {"manager": "kueue.x-k8s.io/manager"}, "training.kubeflow.org/run-policy."
+    policy = {"backoffLimit": 0, "schedulingPolicy": {"minAvailable": 2}}
+    given = {f"{prefix}schedulingPolicy.queue": "q", f"{prefix}backoffLimit": "5"}
+    async with running(runtime(), train_job(annotations=given, runPolicy=policy, runtimePatches=[patch])) as (world, _):
+        await world.until(lambda: len(world.pods()) == 2)
+        assert world.train_job()["metadata"]["annotations"] == {
+            f"{prefix}backoffLimit": "0", f"{prefix}schedulingPolicy": '{"minAvailable": 2, "queue": "q"}'
+        }  # fmt: skip
+        world.patch({"spec": {"runPolicy": None}})
+        world.play_all("Failed", 1)
+        await world.until(lambda: world.states() == {"Failed": ("True", "FailedJobs")})
+
+
 async def test_an_administrator_may_keep_the_condition_of_a_resumed_job() -> None:
     options = replace(TRAINJOB.own_options, keep_resumed=True)  # type: ignore[type-var]
     world = Cluster()
