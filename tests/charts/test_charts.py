@@ -1,5 +1,6 @@
 """The charts, linted and rendered by the real Helm: their roles are those of `jobcommon.crd.rbac`, and no more than meant."""
 
+import asyncio
 import os
 import re
 import subprocess
@@ -20,6 +21,7 @@ from jobcommon.cli.rights import as_values
 from jobcommon.crd import crd_files
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.testutil.cluster import cluster_for
 from jobcommon.testutil.frameworks import TEST_JOB
 from tests.architecture.source import ROOT
 from tests.charts.charts import (
@@ -209,6 +211,27 @@ def test_a_chart_brings_the_crds_of_its_frameworks(chart: str) -> None:
 @cache
 def crd_names(framework: str) -> list[str]:
     return list(crd_files([FRAMEWORKS[framework]]))
+
+
+@pytest.mark.cluster
+async def test_the_definition_of_jobset_is_installed_where_there_is_none_and_then_left_alone(tmp_path: Path) -> None:
+    """Not even removed with the release: Kueue would end without it. One that another has installed is not changed."""
+    definitions, kubeconfig = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", tmp_path / "kubeconfig"
+    chart, name = CHARTS / "trainjob-operator", "jobsets.jobset.x-k8s.io"
+    async with cluster_for(operators=False) as cluster:
+        kubeconfig.write_text(cluster.cluster.kubeconfig())
+        with helm.Config(kubeconfig_path=kubeconfig, namespace="default") as config:
+            await asyncio.to_thread(config.install, chart, "demo")
+            first = await cluster.send("GET", f"{definitions}/{name}")
+            assert first["spec"]["versions"][0]["subresources"] == {"status": {}}, "JobSet's controller writes it"
+            theirs = {"metadata": {"labels": {"from": "jobset"}}, "spec": {"names": {"shortNames": ["js"]}}}
+            changed = await cluster.send("PATCH", f"{definitions}/{name}", theirs, "application/merge-patch+json")
+            await asyncio.to_thread(config.upgrade, chart, "demo")
+            await asyncio.to_thread(config.uninstall, "demo")
+            await asyncio.to_thread(config.install, chart, "again")
+        found = await cluster.send("GET", f"{definitions}/{name}")
+        assert (found["metadata"]["uid"], found["spec"]) == (first["metadata"]["uid"], changed["spec"])
+        assert found["metadata"]["labels"] == {"from": "jobset"}
 
 
 @pytest.mark.parametrize("chart", OPERATORS)
