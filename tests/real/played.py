@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobcommon import Framework, Settings, custom_resource_definition, run_operators
+from jobcommon import Framework, Settings, run_operators
 from jobcommon.cli.embedded import endpoint
 from jobcommon.client.transport import HttpTransport, Timeouts
+from jobcommon.crd import definitions
 from jobcommon.testutil.polling import polled
 from localcluster.client import Api, StatusError, background, kubeconfig
 from localcluster.conformance import envtest
@@ -53,12 +54,12 @@ class Cluster:
         pod = await self.api.call("GET", f"{PODS}/{name}")
         await self._status(pod, "Failed" if code else "Succeeded", ended)
 
-    async def finish(self, framework: Framework, name: str, count: int) -> None:
+    async def finish(self, framework: Framework, name: str, count: int, condition: str = "Succeeded") -> None:
         """Let all pods of a job run and succeed, and the job with them."""
         await polled(lambda: self.all_run(name, count))
         for pod in await self.pods(name):
             await self.end(pod["metadata"]["name"], 0)
-        await polled(lambda: self.has(framework, name, "Succeeded"))
+        await polled(lambda: self.has(framework, name, condition))
 
     async def kubelet(self) -> None:
         while True:
@@ -149,7 +150,8 @@ async def control_plane(
             program = envtest.Program(found / name, servers.work, [*common, f"--cert-dir={servers.work / name}"])
             await stack.enter_async_context(program)
         for framework in frameworks:
-            await made.api.call("POST", DEFINITIONS, custom_resource_definition(framework))
+            for definition in definitions(framework):
+                await made.api.call("POST", DEFINITIONS, definition)
             await made.until_served(jobs(framework))
         if settings is not None:
             await stack.enter_async_context(background(run_operators(transport, frameworks, settings)))

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,15 +22,19 @@ from jobcommon.diagnosis import Diagnosis, Reason, diagnose
 from jobcommon.diagnosis.reading import read_found
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.trainjob import TRAINJOB
 from jobcommon.reconcile.kueue import not_queued
 from jobcommon.spec import read_job
 from jobcommon.testutil.polling import polled
-from localcluster.client import StatusError, background, self_signed
+from localcluster.client import MERGE_PATCH, StatusError, background, self_signed
 from localcluster.conformance import envtest
 from tests.kinds import KINDS as EVERY
-from tests.real.played import DEFINITIONS, Cluster, Obj, control_plane, jobs, lacking, manifest
+from tests.operators.test_trainjob import NODE, RUNTIMES, role, runtime, train_job
+from tests.real.played import DEFINITIONS, PODS, Cluster, Obj, control_plane, jobs, lacking, manifest
 
 KUEUE, MANIFESTS = "kueue", "kueue.yaml"
+#: Kueue's integration of TrainJob watches JobSets.
+JOBSET = Path(__file__).resolve().parents[2] / "charts" / "trainjob-operator" / "crds" / "jobset.x-k8s.io_jobsets.yaml"
 METRICS = Path("/etc/kueue/metrics/certs/tls.crt")
 KINDS = (PYTORCH, MXNET)
 GROUP = "/apis/kueue.x-k8s.io/v1beta2"
@@ -51,9 +55,11 @@ SETTINGS = Settings(kueue=OWN, metrics_port=None, log_level="warning")
 
 
 @asynccontextmanager
-async def nodes(directory: Path, settings: Settings | None = SETTINGS) -> AsyncIterator[tuple[Cluster, int]]:
+async def nodes(
+    directory: Path, settings: Settings | None = SETTINGS, kinds: tuple[Framework, ...] = KINDS
+) -> AsyncIterator[tuple[Cluster, int]]:
     """A control plane for Kueue with two racks of two nodes, and the port at which it finds Kueue."""
-    async with control_plane(directory, KINDS, settings, controllers="garbage-collector-controller") as there:
+    async with control_plane(directory, kinds, settings, controllers="garbage-collector-controller") as there:
         for number in range(4):
             await there.node(f"node-{number}", pool="spot", rack=f"rack-{number // 2}")
         port, made = envtest.free_port(), self_signed()
@@ -78,9 +84,15 @@ async def running(there: Cluster, directory: Path, port: int, frameworks: tuple[
 
 
 @asynccontextmanager
-async def cluster(directory: Path, frameworks: tuple[str, ...] = DEFAULT) -> AsyncIterator[Cluster]:
+async def cluster(
+    directory: Path, frameworks: tuple[str, ...] = DEFAULT, kinds: tuple[Framework, ...] = KINDS
+) -> AsyncIterator[Cluster]:
     """A control plane with Kueue; the queues team (4 CPUs) and racks (8, with a topology)."""
-    async with nodes(directory) as (there, port), running(there, directory, port, frameworks, "spot"):
+    async with AsyncExitStack() as stack:
+        there, port = await stack.enter_async_context(nodes(directory, kinds=kinds))
+        if TRAINJOB in kinds:
+            await there.api.call("POST", DEFINITIONS, yaml.safe_load(JOBSET.read_text()))
+        await stack.enter_async_context(running(there, directory, port, frameworks, "spot"))
         await make(
             there, "topologies", "Topology", "racks", {"levels": [{"nodeLabel": n} for n in ("rack", "kubernetes.io/hostname")]}
         )
@@ -125,6 +137,7 @@ def _configuration(directory: Path, port: int, frameworks: tuple[str, ...]) -> O
         # An API server of its own, for kubectl; it would need the certificate of a Service.
         "featureGates": {"VisibilityOnDemand": False},
         "integrations": {"frameworks": list(frameworks), "externalFrameworks": names},
+        "waitForPodsReady": {"timeout": "5m"},
         "multiKueue": {"externalFrameworks": [{"name": name} for name in names]},
     }
 
@@ -277,7 +290,7 @@ async def what_is_advised_helps(
 async def changed(there: Cluster, name: str, path: str, body: Obj) -> None:
     workloads = (await there.api.call("GET", WORKLOADS))["items"]
     owned = [one["metadata"]["name"] for one in workloads if one["metadata"]["ownerReferences"][0]["name"] == name]
-    await there.api.call("PATCH", path.format(job=name, workload=owned[0]), body, "application/merge-patch+json")
+    await there.api.call("PATCH", path.format(job=name, workload=owned[0]), body, MERGE_PATCH)
 
 
 async def why(there: Cluster, name: str) -> Diagnosis:
@@ -352,3 +365,131 @@ async def _no_workloads(there: Cluster) -> bool:
 
 async def _none(there: Cluster, path: str) -> bool:
     return not (await there.api.call("GET", path))["items"]
+
+
+TRAINJOBS = jobs(TRAINJOB)
+CPU = {"resources": {"requests": {"cpu": 1}}}
+HELD = {"metadata": {"finalizers": ["example.com/held"]}}
+
+
+async def test_train_jobs(tmp_path: Path) -> None:
+    """Kueue's own integration of TrainJob, in the default configuration of a release."""
+    async with cluster(tmp_path, kinds=(TRAINJOB,)) as there:
+        await two_roles(there)
+        await a_preemption_waits_for_the_last_pod(there)
+        await another_placement(there)
+        await ranks_of_a_topology(there)
+        await polled(lambda: _no_workloads(there))
+
+
+async def train(
+    there: Cluster, name: str, nodes: int, queue: str = "team", labels: Obj | None = None, runs: str = "plain", **spec: object
+) -> None:
+    trainer = {"numNodes": nodes, "image": "i", "resourcesPerNode": CPU["resources"]}
+    job = train_job(name, runtimeRef={"name": runs}, trainer=trainer, **spec)
+    job["metadata"]["labels"] = {QUEUE_LABEL: queue, **(labels or {})}
+    # Kueue refuses a job whose runtime it has not seen yet.
+    await polled(lambda: there.api.call("POST", TRAINJOBS, job), retry_on=StatusError)
+
+
+async def workload(there: Cluster, job: str) -> Obj:
+    owned = (await there.api.call("GET", WORKLOADS))["items"]
+    found: list[Obj] = [one for one in owned if one["metadata"]["ownerReferences"][0]["name"] == job]
+    return found[0] if found else {}
+
+
+def holds(one: Obj, kind: str) -> bool:
+    """Whether a Workload or job has that condition."""
+    return any(c["type"] == kind and c["status"] == "True" for c in one.get("status", {}).get("conditions", ()))
+
+
+async def two_roles(there: Cluster) -> None:
+    """Quota for two roles, of which the first gives its own back; all that Kueue adds comes into the pods."""
+    dataset = role("dataset-initializer", "dataset-initializer")
+    dataset["template"]["spec"]["template"]["spec"]["containers"][0] |= CPU
+    after = {**NODE, "dependsOn": [{"name": "dataset-initializer", "status": "Complete"}]}
+    await there.api.call("POST", RUNTIMES, runtime(dataset, after, name="dataset"))
+    await train(there, "first", 3, runs="dataset", runPolicy={"backoffLimit": 7})
+    await polled(lambda: there.all_run("first", 1))
+    found = await workload(there, "first")
+    assert {one["name"]: one["count"] for one in found["spec"]["podSets"]} == {"dataset-initializer": 1, "node": 3}
+    assert not holds(found, "PodsReady")
+    await there.end("first-dataset-initializer-0-0", 0)
+    await polled(lambda: there.bound("first"), lambda bound: bound == 4)
+    found = await polled(lambda: workload(there, "first"), lambda found: holds(found, "PodsReady"))
+    assert found["status"]["reclaimablePods"] == [{"name": "dataset-initializer", "count": 1}]
+    job = await there.job(TRAINJOB, "first")
+    assert [patch["manager"] for patch in job["spec"]["runtimePatches"]] == ["kueue.x-k8s.io/manager"]
+    # Kueue has written the job, without a field that Trainer's kind has not.
+    assert "runPolicy" not in job["spec"]
+    assert job["metadata"]["annotations"] == {"training.kubeflow.org/run-policy.backoffLimit": "7"}
+    for pod in await there.pods("first"):
+        labels = pod["metadata"]["labels"]
+        assert labels["kueue.x-k8s.io/podset"] == labels["jobset.sigs.k8s.io/replicatedjob-name"]
+        assert pod["metadata"]["annotations"]["kueue.x-k8s.io/workload"] == found["metadata"]["name"]
+        assert pod["spec"]["nodeSelector"] == {"pool": "spot"}
+    for number in range(3):
+        await there.end(f"first-node-0-{number}", 0)
+    await polled(lambda: workload(there, "first"), lambda found: holds(found, "Finished"))
+    assert holds(await there.job(TRAINJOB, "first"), "Complete")
+
+
+async def a_preemption_waits_for_the_last_pod(there: Cluster) -> None:
+    await there.api.call("POST", RUNTIMES, runtime(name="plain"))
+    await make(there, "workloadpriorityclasses", "WorkloadPriorityClass", "high", value=100)
+    await train(there, "low", 4)
+    await polled(lambda: there.all_run("low", 4))
+    before = {pod["metadata"]["uid"] for pod in await there.pods("low")}
+    held = f"{PODS}/low-node-0-3"
+    await there.api.call("PATCH", held, HELD, MERGE_PATCH)
+    await train(there, "high", 4, labels={"kueue.x-k8s.io/priority-class": "high"})
+    await polled(lambda: there.bound("low"), lambda bound: bound == 1)
+    assert holds(await workload(there, "low"), "QuotaReserved")
+    assert not await there.pods("high")
+    await there.api.call("PATCH", held, {"metadata": {"finalizers": None}}, MERGE_PATCH)
+    await polled(lambda: there.all_run("high", 4))
+    low = await there.job(TRAINJOB, "low")
+    assert holds(low, "Suspended")
+    assert "replicatedJobs" not in low["spec"]["runtimePatches"][0]["trainingRuntimeSpec"]["template"]["spec"]
+    await there.finish(TRAINJOB, "high", 4, "Complete")
+    await polled(lambda: there.all_run("low", 4))
+    assert not before & {pod["metadata"]["uid"] for pod in await there.pods("low")}
+    assert not (await there.job(TRAINJOB, "low"))["status"].get("restarts")
+    await there.finish(TRAINJOB, "low", 4, "Complete")
+
+
+async def another_placement(there: Cluster) -> None:
+    """Evicted from one rack, it is resumed in the other, with what Kueue adds for that alone."""
+    for number in (0, 1):
+        await make(there, "resourceflavors", "ResourceFlavor", f"rack-{number}", {"nodeLabels": {"rack": f"rack-{number}"}})
+    flavors = [quota("cpu", f"rack-{number}", 4)[0]["flavors"][0] for number in (0, 1)]
+    groups = [{"coveredResources": ["cpu"], "flavors": flavors}]
+    await queue(there, "moved", "rack-0", 4, resourceGroups=groups)
+    await train(there, "moved", 2, "moved")
+    for number in (0, 1):
+        await polled(lambda: there.all_run("moved", 2))
+        placed = {f"node-{2 * number}", f"node-{2 * number + 1}"}
+        assert {pod["spec"]["nodeName"] for pod in await there.pods("moved")} <= placed
+        if not number:
+            await changed(there, "moved", WORKLOAD, {"spec": {"active": False}})
+            await polled(lambda: workload(there, "moved"), lambda found: not holds(found, "QuotaReserved"))
+            flavors[0]["resources"][0]["nominalQuota"] = "0"
+            await there.api.call("PATCH", f"{GROUP}/clusterqueues/moved", {"spec": {"resourceGroups": groups}}, MERGE_PATCH)
+            await changed(there, "moved", WORKLOAD, {"spec": {"active": True}})
+    await there.finish(TRAINJOB, "moved", 2, "Complete")
+
+
+async def ranks_of_a_topology(there: Cluster) -> None:
+    """Neighbours on one node, and a failure that ends the job by a runPolicy which Kueue has dropped."""
+    one = role("node", "trainer")
+    one["template"]["spec"]["template"]["metadata"] = {"annotations": {REQUIRED: "rack"}}
+    await there.api.call("POST", RUNTIMES, runtime(one, name="racks"))
+    await train(there, "ranked", 4, "racks", runs="racks", runPolicy={"backoffLimit": 0})
+    await polled(lambda: there.all_run("ranked", 4))
+    pods = sorted(await there.pods("ranked"), key=lambda pod: str(pod["metadata"]["name"]))
+    nodes = [pod["spec"]["nodeName"] for pod in pods]
+    assert nodes in (["node-0", "node-0", "node-1", "node-1"], ["node-2", "node-2", "node-3", "node-3"])
+    assert all("kueue.x-k8s.io/podset-required-topology" in pod["metadata"]["annotations"] for pod in pods)
+    await there.end("ranked-node-0-0", 1)
+    found = await polled(lambda: workload(there, "ranked"), lambda found: holds(found, "Finished"))
+    assert [c["reason"] for c in found["status"]["conditions"] if c["type"] == "Finished"] == ["Failed"]
