@@ -142,9 +142,11 @@ class Pod:
 
     # -- the kubelet ------------------------------------------------------------------------------------------------
 
-    def scheduled(self, node: str = "node-1") -> "Pod":
+    def scheduled(self, node: str = "") -> "Pod":
         """Bound to a node, its containers not started yet."""
-        return self._with(spec={"nodeName": node})._condition("PodScheduled", "True")
+        return self._with(spec={"nodeName": node or self.raw["spec"].get("nodeName") or "node-1"})._condition(
+            "PodScheduled", "True"
+        )
 
     def running(self, at: float = START, *, restarts: int = 0) -> "Pod":
         """Its containers run, the main one for the time `restarts` + 1."""

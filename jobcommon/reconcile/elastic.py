@@ -173,6 +173,7 @@ class Elastic(PodShape, Lifecycle):
     def _wakes(self) -> Iterable[float]:
         """When it can be resized next, and when a spare pod is to be made anew."""
         found = [self._due if self._smaller is not None else None, self._grows_at, *self._joins_at]
+        found += [at for slot in self.view.slots.ours if (at := slot.removal_due) is not None and at > self._now]
         for slot in (*self.view.slots.notable, *self.view.slots.spare):
             if is_spare(slot.pod):
                 found += [in_place.again_at(slot, self._tried_since, self._now)] if slot.over else [self._tried_until(slot)]
@@ -207,11 +208,14 @@ class Elastic(PodShape, Lifecycle):
         if self._elastic is None:
             return counts, _NOBODY
         out = self._out
-        if self._members - self._asked or not (job.status.attempt_replicas or job.is_gathering):
+        others = any(count != job.count(other) for other, count in counts.items() if other != kind)
+        if self._members - self._asked or others or not (job.status.attempt_replicas or job.is_gathering):
             # As its user asks for it, with those of the lowest index.
             out = _NOBODY
         elif not job.is_gathering:
-            out = (out - self._joining) | (self._smaller or _NOBODY if self._now >= self._due else _NOBODY)
+            # After a failure those without a node are awaited first.
+            lost = self._smaller if self._now >= self._due and not self.view.accounting.entries else None
+            out = (out - self._joining) | (lost or _NOBODY)
         out = self._within(out)
         return {**counts, kind: len(self._asked - out)}, out
 

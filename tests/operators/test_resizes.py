@@ -137,6 +137,33 @@ def test_all_programs_of_an_attempt_read_the_world_that_is_there(name: str, meth
         assert kept == (stay if method == "Auto" and not alone else set())
 
 
+@pytest.mark.parametrize(("method", "lost"), [("Auto", 1), ("Auto", 0), ("Recreate", 1)])
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.framework.scale])
+def test_ranks_have_no_gaps_where_indexes_have(name: str, method: str, lost: int) -> None:
+    """Of four workers one finds no node any more, and one later."""
+    case, policy = CASES[name], {"restartScope": "Job", "restartMethod": method, "elastic": {"growAfterSeconds": 90}}
+    world = ClusterModel.of(case.framework, {**case.others, "Worker": 4}, policy="ExitCode", run_policy=policy, **case.spec)
+    assert isinstance(world, ClusterModel)
+    world.thorough = False
+    world.react()
+    read(case, world, 4)
+    before, world.room = {pod.name: pod.view.uid for pod in world.pods.values()}, len(world.pods) - 1
+    world.lose_node_of(f"demo-worker-{lost}").react()
+    world.wait(80)
+    read(case, world, 3)
+    # A launcher that begins when its workers run gets the node of one of them.
+    losses = 2 if (name, method) == ("mpi, kubectl exec", "Recreate") else 1
+    assert (world.status["attempt"], world.mixed) == (losses, [])
+    if method == "Auto":
+        # Who serves the rendezvous finds its own address in its spec.
+        anew = [f"demo-worker-{lost}", *case.anew, *(["demo-worker-1"] if name == "paddle" and lost == 0 else [])]
+        assert {n for n, uid in before.items() if n in world.pods and world.pods[n].view.uid == uid} == before.keys() - {*anew}
+    world.room = 100
+    world.wait(300)
+    read(case, world, 4)
+    assert (world.status["attempt"], world.mixed) == (losses + 1, [])
+
+
 def read(case: Case, world: ClusterModel, workers: int) -> None:
     """Compare what the programs read with what there is."""
     total = workers + sum(case.others.values())

@@ -1,5 +1,6 @@
 """Resizes of jobs whose replicas are restarted together: by their user, and by themselves with `runPolicy.elastic`."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -7,8 +8,11 @@ import pytest
 
 from jobcommon.api.gang import NATIVE, min_count
 from jobcommon.api.kueue import QUEUE_LABEL
+from jobcommon.api.replica import format_indexes
 from jobcommon.api.timestamp import format_moment
 from jobcommon.framework import Options
+from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.reconcile.plan import Create
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
 from jobcommon.testutil.kueue import admitted
@@ -182,6 +186,206 @@ def test_spare_pods_go_with_their_use(end: str) -> None:
     world.react()
     world.wait(100)
     assert "demo-worker-3" not in world.pods
+
+
+# -- lives of elastic jobs -----------------------------------------------------------------------------------------------------
+
+
+def silent(world: ClusterModel, *names: str) -> None:
+    """The kubelets of those pods do not answer any more."""
+    for name in names:
+        uid = world.pods[name].view.uid
+        world.silent.add(uid)
+        world.silent_since[uid] = world.now
+
+
+def no_room(world: ClusterModel, name: str) -> None:
+    world.room = len(world.pods) - 1
+    world.lose_node_of(name).react()
+    world.wait(40)
+
+
+def a_hole(world: ClusterModel) -> None:
+    no_room(world, "demo-worker-1")
+
+
+def two_holes(world: ClusterModel) -> None:
+    world.room = len(world.pods) - 2
+    world.lose_node_of("demo-worker-1").lose_node_of("demo-worker-3").react()
+    world.wait(40)
+
+
+def of_the_leader(world: ClusterModel) -> None:
+    no_room(world, "demo-master-0")
+    world.wait(60)
+
+
+def the_first_is_silent(world: ClusterModel) -> None:
+    silent(world, "demo-worker-0")
+    world.wait(400)
+
+
+def all_but_one_are_silent(world: ClusterModel) -> None:
+    """Too few remain, and one that comes back waits for the others."""
+    names = ["demo-worker-1", "demo-worker-2", "demo-worker-3"]
+    silent(world, *names)
+    world.wait(400)
+    assert world.current != "Failed"
+    for name in names:
+        world.silent.discard(world.pods[name].view.uid)
+        world.react()
+        world.wait(5)
+
+
+def a_later_one_finds_the_node(world: ClusterModel) -> None:
+    """A node for one more: the scheduler takes the spare pod of the highest index."""
+    two_holes(world)
+    world.wait(100)
+    world.put(world.pods["demo-worker-3"].scheduled())
+    world.room = 4
+    world.react()
+    world.wait(31)
+
+
+def refused_for_a_while(world: ClusterModel) -> None:
+    world.refused = frozenset({"pods"})
+    world.evict("demo-worker-1")
+    world.react()
+    world.wait(120)
+    world.refused = frozenset()
+    world.wait(600)
+
+
+def quota_for_fewer(world: ClusterModel) -> None:
+    """A pod that it refuses delays no other, neither in the growth nor in the restart."""
+    world.pods_allowed = 3
+    world.evict("demo-worker-1")
+    world.evict("demo-worker-2")
+    world.react()
+    world.wait(1200)
+    world.pods_allowed = 4
+    world.wait(2000)
+    world.evict("demo-worker-0")
+    world.react()
+    world.wait(20)
+
+
+def a_predecessor_holds_a_name(world: ClusterModel) -> None:
+    world.stops_after = 30.0
+    names = [*world.pods]
+    for name in names:
+        world.put(world.pods[name].without_finalizer()).delete_pod(name, grace=300)
+    world.recreate_job("second")
+    world.react()
+    world.wait(25)
+    assert [*world.pods] == names
+    world.wait(20)
+
+
+def scaled(world: ClusterModel) -> None:
+    """At its user's own resize the members are numbered from 0 again."""
+    a_hole(world)
+    world.room = 100
+    world.scale("Worker", 3).react()
+    world.wait(60)
+
+
+#: what happens to four workers, and the workers that train then, whether pods are kept or not
+LIVES: dict[str, tuple[Callable[[ClusterModel], None], set[int], int]] = {
+    "a hole": (a_hole, {0, 2, 3}, 1), "two holes": (two_holes, {0, 2}, 1), "a leader's node": (of_the_leader, {0, 1, 2}, 1),
+    "a silent first": (the_first_is_silent, {1, 2, 3}, 1), "an outage": (all_but_one_are_silent, {0, 1, 2, 3}, 1),
+    "a gap among spares": (a_later_one_finds_the_node, {0, 2, 3}, 2), "refusals": (refused_for_a_while, {0, 1, 2, 3}, 1),
+    "quota": (quota_for_fewer, {0, 1, 3}, 3), "predecessors": (a_predecessor_holds_a_name, {0, 1, 2, 3}, 0),
+    "scaled": (scaled, {0, 1, 2}, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_those_that_have_nodes_train(life: str) -> None:
+    """Ranks are 0 … n-1, each once, whatever the indexes. The attempts are one for each loss, and one for each growth."""
+    happens, workers, attempts = LIVES[life]
+    policy = {"restartScope": "Job", "restartMethod": "Auto", "elastic": {**ELASTIC, "minReplicas": 2}}
+    world = ClusterModel.of(PYTORCH, {"Master": 1, "Worker": 4}, policy="OnFailure", run_policy=policy)
+    assert isinstance(world, ClusterModel)
+    world.react()
+    happens(world)
+    known = {name: (int(env["RANK"]), int(env["WORLD_SIZE"])) for name, env in world.running().items()}
+    assert known == {
+        "demo-master-0": (0, len(workers) + 1),
+        **{f"demo-worker-{index}": (rank, len(workers) + 1) for rank, index in enumerate(sorted(workers), start=1)},
+    }
+    out = format_indexes({*range(world.job.asked_of("Worker"))} - workers)
+    assert (size(world), world.status.get("leftOut", {}).get("Worker")) == (len(workers), out)
+    assert (world.current, world.status.get("attempt"), "gatheringSince" in world.status) == ("Running", attempts, False)
+    assert world.status["replicaStatuses"]["Worker"].get("failedRuns") is None
+
+
+@pytest.mark.parametrize("method", [IN_PLACE, RECREATE])
+@pytest.mark.parametrize("trouble", ["rejects", "volumes"])
+def test_a_node_that_cannot_run_it_stops_no_training(trouble: str, method: str) -> None:
+    world = world_of(method, room=3, elastic=ELASTIC)
+    world.wait(40)
+    before, world.trouble, world.room = dict(world.runs), trouble, 100
+    for _ in range(40):
+        world.wait(30)
+    made = sum(isinstance(action, Create) and action.plural == "pods" for plan in world.plans for action in plan.actions)
+    assert (size(world), world.runs, world.current, made < 30) == (2, before, "Running", True)
+    world.trouble = ""
+    world.wait(200)
+    assert (size(world), world.current) == (3, "Running")
+
+
+@pytest.mark.parametrize("names", [["last.pt"] * 9, ["7", "6", "5", "4"]], ids=["one name", "ranks that lag behind"])
+def test_the_wait_for_a_checkpoint_has_an_end(names: list[str]) -> None:
+    world = world_of(IN_PLACE, elastic=ELASTIC)
+    report(world, names[0])
+    world.scale("Worker", 4).react()
+    for name in names[1:]:
+        world.wait(10)
+        report(world, name)
+        world.react()
+        assert size(world) == 3
+    world.wait(100)
+    assert (size(world), world.status.get("awaitedCheckpoint")) == (4, None)
+
+
+def test_nothing_of_a_pod_runs_before_its_attempt_has_its_members() -> None:
+    """Neither init containers nor sidecars; they begin with the program."""
+    world = world_of(IN_PLACE, room=3, elastic=ELASTIC)
+    kinds = world.manifest["spec"][SCALED_JOB.replica_specs]
+    kinds["Worker"]["template"]["spec"]["initContainers"] = [
+        {"name": "prepare", "image": "data:1"},
+        {"name": "two", "image": "b"},
+    ]
+    world.edit().wait(140)
+    world.room = 100
+    world.react()
+    world.wait(60)
+    assert (size(world), world.mixed) == (3, [])
+    images = {c["name"]: c["image"] for c in world.pods["demo-worker-2"].raw["spec"]["initContainers"]}
+    assert images == {"prepare": "data:1", "two": "b"}
+
+
+def test_a_lost_node_is_no_failure_under_never() -> None:
+    policy = {"restartScope": "Job", "elastic": ELASTIC}
+    world = ClusterModel.of(SCALED_JOB, {"Worker": 3}, policy="Never", run_policy=policy)
+    world.react()
+    world.evict("demo-worker-1")
+    world.react()
+    world.wait(60)
+    assert (world.current, world.status["disruptions"]) == ("Running", 1)
+    world.exit("demo-worker-1", 137)
+    world.react()
+    assert world.current == "Failed"
+
+
+def test_hostile_members_are_read() -> None:
+    world = world_of(IN_PLACE, elastic=ELASTIC)
+    for left_out in ("0-99999999999", "x,-1,,5-3", "1-2," * 5000):
+        world.manifest["status"] |= {"leftOut": {"Worker": left_out, "Robot": "1"}}
+        world.edit().react()
+        world.wait(300)
+        assert (size(world), world.current, world.status.get("leftOut")) == (3, "Running", None)
 
 
 # -- queues and gangs ----------------------------------------------------------------------------------------------------------
