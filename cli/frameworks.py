@@ -41,12 +41,14 @@ def _load(entry: EntryPoint) -> Framework:
     """The framework of an entry point. Raises `UserError` when it cannot be used."""
     try:
         value = entry.load()
+        if not isinstance(value, Framework):
+            raise TypeError("it is not a jobcommon.Framework")
+        # A value of another type than its field is an error of Python's there.
+        errors = framework_errors(value)
     except Exception as error:
         cause = f"{type(error).__name__}: {error}"
         raise UserError(f"framework {entry.name} cannot be loaded from {entry.value}: {cause}") from None
-    if not isinstance(value, Framework):
-        raise UserError(f"framework {entry.name}: {entry.value} is not a jobcommon.Framework")
-    if errors := framework_errors(value):
+    if errors:
         raise UserError("\n".join(f"framework {entry.name} ({entry.value}): {error}" for error in errors))
     return value
 

@@ -28,6 +28,7 @@ from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 
 SAME_KIND = replace(PYTORCH, name="theirs")
+MISTYPED: Framework = replace(TEST_JOB, replica_types=("Worker",))  # type: ignore[arg-type]
 MODULE = "jobcommon.testutil.frameworks"
 
 
@@ -62,7 +63,11 @@ def test_a_third_party_s_framework_stands_beside_ours(entries: list[EntryPoint])
     [
         ("no_such_module:X", "framework mine cannot be loaded from no_such_module:X: ModuleNotFoundError"),
         (f"{MODULE}:NONE", f"framework mine cannot be loaded from {MODULE}:NONE: AttributeError"),
-        (f"{MODULE}:_env", f"framework mine: {MODULE}:_env is not a"),
+        (f"{MODULE}:_env", f"framework mine cannot be loaded from {MODULE}:_env: TypeError: it is not a"),
+        (
+            "tests.cli.test_frameworks:MISTYPED",
+            "framework mine cannot be loaded from tests.cli.test_frameworks:MISTYPED: Attrib",
+        ),
     ],
 )
 def test_an_entry_that_is_no_framework_is_named(entries: list[EntryPoint], value: str, message: str) -> None:
@@ -90,7 +95,7 @@ def test_a_framework_without_an_entry_is_named_by_its_module(entries: list[Entry
     for name, message in (
         (f"{MODULE}:NONE", f"framework NONE cannot be loaded from {MODULE}:NONE"),
         (MODULE, f"--framework {MODULE}: there is no such framework here"),
-        (f"{MODULE}:_env", f"framework _env: {MODULE}:_env is not a"),
+        (f"{MODULE}:_env", f"framework _env cannot be loaded from {MODULE}:_env: TypeError: it is not a"),
     ):
         with pytest.raises(UserError, match=message):
             frameworks.chosen([name])
