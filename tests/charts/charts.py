@@ -63,7 +63,9 @@ def render(chart: str, name: str = "demo", namespace: str = NAMESPACE, **values:
 def _rendered(chart: str, name: str, namespace: str, values: str) -> str:
     with helm.Chart.load(CHARTS / chart) as loaded:
         files = loaded.render(json.loads(values), name=name, namespace=namespace)
-    return files[f"{chart}/templates/operator.yaml"]
+    return "---\n".join(
+        text for file, text in files.items() if file.startswith(f"{chart}/templates/") and file.endswith(".yaml")
+    )
 
 
 def notes(chart: str, **values: Any) -> str:

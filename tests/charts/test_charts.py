@@ -21,6 +21,7 @@ from jobcommon.cli.rights import as_values
 from jobcommon.crd import crd_files
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.trainjob.runtimes import shipped
 from jobcommon.testutil.cluster import cluster_for
 from jobcommon.testutil.frameworks import TEST_JOB
 from tests.architecture.source import ROOT
@@ -318,6 +319,12 @@ def test_what_is_optional_is_rendered_as_in_the_golden_file() -> None:
     assert (policy["policyTypes"], policy["ingress"][0]) == (["Ingress"], {"ports": [{"port": 8080}]})
     assert policy["ingress"][1]["from"][0]["namespaceSelector"] == {}, "jobs of all namespaces"
     assert {"runAsUser": 7, "readOnlyRootFilesystem": True}.items() <= container(other)["securityContext"].items()
+
+
+def test_the_runtimes_are_those_of_the_operator() -> None:
+    found = [one for one in render("trainjob-operator", runtimes=True) if one["kind"] == "ClusterTrainingRuntime"]
+    assert found == shipped()
+    assert "ClusterTrainingRuntime" not in [one["kind"] for one in render("trainjob-operator")]
 
 
 def test_the_page_for_production_has_values_of_the_charts_and_a_policy() -> None:
