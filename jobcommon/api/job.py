@@ -141,8 +141,7 @@ class Elasticity(ApiModel):
         None,
         ge=1,
         le=MAX_SECONDS,
-        description="After this many seconds without a node a replica is left out: a new attempt begins with the others. "
-        "Defaults to 60.",
+        description="After this many seconds without room for it a replica is left out of the attempt. Defaults to 60.",
     )
     grow_after_seconds: int | None = Field(
         None,
