@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-from jobcommon import Check, mapping_of
+from jobcommon import Check, Framework, mapping_of
 from jobcommon.operators.trainjob.kinds import GROUP
 from jobcommon.operators.trainjob.resolved import Json, Resolved
 
 _DEVICES = ("cpu", "nvidia.com/gpu", "google.com/tpu", "huawei.com/Ascend910")
 
 
-def _without_effect(resolved: Resolved, _runtime: Json) -> str | None:
+def _without_effect(_framework: Framework, resolved: Resolved, _runtime: Json) -> str | None:
     if not resolved.ignored:
         return None
     return (
@@ -17,14 +17,14 @@ def _without_effect(resolved: Resolved, _runtime: Json) -> str | None:
     )
 
 
-def _deprecated(_resolved: Resolved, runtime: Json) -> str | None:
+def _deprecated(_framework: Framework, _resolved: Resolved, runtime: Json) -> str | None:
     metadata = mapping_of(runtime.get("metadata"))
     if mapping_of(metadata.get("labels")).get(f"{GROUP}/support") != "deprecated":
         return None
     return f"the runtime {metadata.get('name')} is deprecated and will be removed: use another one"
 
 
-def _without_device(resolved: Resolved, _runtime: Json) -> str | None:
+def _without_device(_framework: Framework, resolved: Resolved, _runtime: Json) -> str | None:
     main = resolved.trainer.template["spec"]["containers"][0] if resolved.trainer is not None else {}
     limits = mapping_of(mapping_of(main.get("resources")).get("limits"))
     if not limits or any(name in _DEVICES or name.startswith("nvidia.com/mig-") for name in map(str, limits)):
@@ -34,13 +34,22 @@ def _without_device(resolved: Resolved, _runtime: Json) -> str | None:
     )
 
 
-_ALL: Sequence[tuple[str, str, Callable[[Resolved, Json], str | None]]] = (
+def _without_gang(framework: Framework, resolved: Resolved, _runtime: Json) -> str | None:
+    if not resolved.gang or framework.options.gang is not None:
+        return None
+    return (
+        f"podGroupPolicy {resolved.gang} of the runtime: this operator runs without --gang-scheduler-name, so pods start alone"
+    )
+
+
+_ALL: Sequence[tuple[str, str, Callable[[Framework, Resolved, Json], str | None]]] = (
     (
         "WithoutEffect",
         "the runtime has fields of a batch Job, such as `podFailurePolicy`, or rules of a failure policy that need a message",
         _without_effect,
     ),
     ("DeprecatedRuntime", f"the runtime has the label `{GROUP}/support: deprecated`", _deprecated),
+    ("NoGangScheduler", "the runtime has a `podGroupPolicy`, and the operator no gang scheduler", _without_gang),
     ("DeviceUnknown", "`limits` of the trainer have neither `cpu` nor a device that the Kubeflow SDK knows", _without_device),
 )
 
@@ -49,4 +58,4 @@ def checks(resolved: Resolved | None = None, runtime: Json | None = None) -> tup
     """Those of one job; without a job they find nothing."""
     if resolved is None or runtime is None:
         return tuple(Check(name, about, lambda _framework, _job: None) for name, about, _ in _ALL)
-    return tuple(Check(name, about, lambda _f, _j, find=find: find(resolved, runtime)) for name, about, find in _ALL)  # type: ignore[misc]
+    return tuple(Check(name, about, lambda of, _job, find=find: find(of, resolved, runtime)) for name, about, find in _ALL)  # type: ignore[misc]

@@ -30,10 +30,12 @@ class Policies:
     ignored: tuple[str, ...]
 
 
-def run_policy(job: Json, spec: Json, jobset: Json, roles: tuple[Role, ...], errors: list[FieldError]) -> Policies:
+def run_policy(job: Json, spec: Json, jobset: Json, gang: Json, roles: tuple[Role, ...], errors: list[FieldError]) -> Policies:
     """The runPolicy of the job. Later ones win: the runtime's policies, the job's annotations, the job's own runPolicy."""
     found, changed, ignored = _failures(jobset.get("failurePolicy"), roles)
     found["reportProgress"] = True
+    if scheduling := _scheduling(gang):
+        found["schedulingPolicy"] = scheduling
     if "ttlSecondsAfterFinished" in jobset:
         found["ttlSecondsAfterFinished"] = jobset["ttlSecondsAfterFinished"]
     given = mapping_of(spec.get("runPolicy"))
@@ -43,6 +45,15 @@ def run_policy(job: Json, spec: Json, jobset: Json, roles: tuple[Role, ...], err
     if own.get("managedBy") != MULTIKUEUE:
         own.pop("managedBy", None)
     return Policies({**fields, **own}, changed, tuple(ignored))
+
+
+def _scheduling(gang: Json) -> dict[str, Any]:
+    """What a podGroupPolicy says beyond the scheduler, which is the operator's."""
+    if "coscheduling" in gang:
+        return {"scheduleTimeoutSeconds": gang["coscheduling"].get("scheduleTimeoutSeconds", 60)}
+    topology = mapping_of(mapping_of(gang.get("volcano")).get("networkTopology"))
+    tier, mode = topology.get("highestTierName"), "Preferred" if topology.get("mode") == "soft" else "Required"
+    return {"topology": {"key": tier, "mode": mode}} if isinstance(tier, str) else {}
 
 
 def _failures(policy: Json | None, roles: tuple[Role, ...]) -> tuple[dict[str, Any], tuple[Role, ...], list[str]]:

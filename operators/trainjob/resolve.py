@@ -17,7 +17,6 @@ from jobcommon.operators.trainjob.resolved import (
     Json,
     MLFramework,
     MLPolicy,
-    PodGroup,
     Resolved,
     Role,
     Step,
@@ -86,7 +85,8 @@ class _Merge:
     def result(self) -> Resolved:
         roles = self._roles()
         self._check(roles)
-        policy = run_policy(self.raw, self.spec, self.jobset, roles, self.errors)
+        gang = mapping_of(self.given.get("podGroupPolicy"))
+        policy = run_policy(self.raw, self.spec, self.jobset, gang, roles, self.errors)
         network, success = (mapping_of(self.jobset.get(name)) for name in ("network", "successPolicy"))
         subdomain = network.get("subdomain") or self.name
         if not _LABEL.fullmatch(subdomain) or len(subdomain) > _MAX_NAME:
@@ -108,7 +108,7 @@ class _Merge:
             subdomain=subdomain,
             publish_not_ready=network.get("publishNotReadyAddresses") is not False,
             claims=self.claims,
-            pod_group=_pod_group(mapping_of(self.given.get("podGroupPolicy"))),
+            gang=next(iter(gang), ""),
             labels=_merged([own, *added], "labels"),
             annotations=_merged([own, *added], "annotations"),
             coordinator=host if at else "",
@@ -329,12 +329,6 @@ def _amount(container: Json, wanted: Callable[[str], bool]) -> int:
                 if wanted(str(name)) and (found := -(-parse_quantity(amount).nanos // 10**9)) > 0:
                     return found
     return 0
-
-
-def _pod_group(policy: Json) -> PodGroup | None:
-    if "coscheduling" in policy:
-        return PodGroup("coscheduling", policy["coscheduling"].get("scheduleTimeoutSeconds", 60))
-    return PodGroup("volcano", network_topology=policy["volcano"].get("networkTopology")) if "volcano" in policy else None
 
 
 def _all_containers(pod: Json) -> list[Json]:

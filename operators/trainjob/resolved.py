@@ -95,22 +95,13 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class PodGroup:
-    """The runtime's podGroupPolicy: for the coscheduling plugin, or for Volcano."""
-
-    scheduler: str
-    schedule_timeout_seconds: int | None = None
-    network_topology: Json | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Resolved:
     """What a TrainJob runs: the roles in the runtime's order.
 
-    `run_policy` is a whole runPolicy of ours: the job's suspend, managedBy and deadline; time to live and failure policy
-    of the runtime; over them the job's annotations, over these its `runPolicy`. `labels` and `annotations` are those of the
-    runtime's template, which are none of pods. `coordinator` is the address of a pod, "" for none. `ignored` are the paths of
-    fields that mean something to JobSet and nothing here.
+    `run_policy` is a whole runPolicy of ours: the job's suspend, managedBy and deadline; what the runtime says of failures, the
+    time to live and scheduling; over them the job's annotations, over these its `runPolicy`. `gang` is the scheduler in the
+    runtime's podGroupPolicy. `labels` and `annotations` are those of its template, which are none of pods. `coordinator` is the
+    address of a pod, "" for none. `ignored` are the paths of fields that mean something to JobSet and nothing here.
     """
 
     name: str
@@ -121,7 +112,7 @@ class Resolved:
     subdomain: str
     publish_not_ready: bool = True
     claims: tuple[Claim, ...] = ()
-    pod_group: PodGroup | None = None
+    gang: str = ""
     labels: Json = field(default_factory=dict)
     annotations: Json = field(default_factory=dict)
     coordinator: str = ""

@@ -171,6 +171,7 @@ CASES: list[tuple[str, Job, str | None]] = [
     ("by kubectl exec", mpi(2, "mpirun", "x", spec={"transport": "Exec"}, **as_user(1000)), None),
     ("a Job's own policy", trainjob(change={"JOBS.0.template.spec.podFailurePolicy": {}}), "WithoutEffect"),
     ("an old runtime", trainjob(labels={"trainer.kubeflow.org/support": "deprecated"}), "DeprecatedRuntime"),
+    ("a gang", trainjob(change={"podGroupPolicy": {"coscheduling": {}}}), "NoGangScheduler"),
     ("memory alone", trainjob(**trainer_with(memory="1Gi")), "DeviceUnknown"),
     ("and a CPU", trainjob(**trainer_with(memory="1Gi", cpu="1")), None),
 ]  # fmt: skip
