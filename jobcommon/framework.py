@@ -250,7 +250,7 @@ class Job(Members):
     def pod_name(self, replica: Replica) -> str:
         """The name of the pod in that slot."""
         indexed = not self.unindexed or replica.type.lower() not in self.unindexed
-        named = Replica(self.pods[replica.type], replica.index) if replica.type in self.pods else replica
+        named = Replica(self.pods[replica.type], replica.index) if self.pods and replica.type in self.pods else replica
         return pod_name(self.name, named, indexed=indexed)
 
     def index_label(self, replica: Replica) -> int:

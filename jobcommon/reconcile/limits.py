@@ -88,8 +88,9 @@ def none_left(framework: Framework, job: Job, slots: Slots, missing: Iterable[Re
     A failure that is tolerated does not end the job, so without this it would run for ever. `missing`: the replicas that are to
     have a pod and have none.
     """
-    working = [slot for slot in slots.wanted.values() if not framework.serves(slot.replica.type)]
-    to_come = any(not framework.serves(replica.type) for replica in missing)
+    serving = {kind for kind in job.replica_specs if framework.serves(kind)}
+    working = [slot for slot in slots.wanted.values() if slot.replica.type not in serving]
+    to_come = any(replica.type not in serving for replica in missing)
     if to_come or not all(slot.over and (slot.given_up or _has_succeeded(slot)) for slot in working):
         return None
     first = next((slot for slot in working if slot.given_up), None)

@@ -6,7 +6,7 @@ concern one pod, one table decides (`intents`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -158,6 +158,16 @@ class View:
     accounting: Accounting
     tallies: Tallies
     overdue: Deadline | None = None
+    framework: Framework = field(init=False, repr=False)
+    job: Job = field(init=False, repr=False)
+    observed: Observed = field(init=False, repr=False)
+    now: float = field(init=False, repr=False)
+    slots: Slots = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Most features ask for these of the facts."""
+        for name in ("framework", "job", "observed", "now", "slots"):
+            object.__setattr__(self, name, getattr(self.facts, name))
 
     @cached_property
     def _parts(self) -> Sequence[Part]:
@@ -167,33 +177,6 @@ class View:
     def of(self, kind: type[P]) -> Iterable[P]:
         """Those with that power."""
         return (part for part in self._parts if isinstance(part, kind))
-
-    # -- the facts that most features ask for ------------------------------------------------------------------------
-
-    @property
-    def framework(self) -> Framework:
-        """The framework."""
-        return self.facts.framework
-
-    @property
-    def job(self) -> Job:
-        """The job."""
-        return self.facts.job
-
-    @property
-    def observed(self) -> Observed:
-        """What was observed."""
-        return self.facts.observed
-
-    @property
-    def now(self) -> float:
-        """When (seconds since the epoch)."""
-        return self.facts.now
-
-    @property
-    def slots(self) -> Slots:
-        """The pods, each classified."""
-        return self.facts.slots
 
     # -- what features let it have ------------------------------------------------------------------------------------
 
@@ -240,7 +223,7 @@ class View:
     @cached_property
     def holds(self) -> Mapping[Replica, Wait]:
         """Those of `missing` whose pods may not be created now, and why."""
-        found = ((replica, self._hold_of(replica)) for replica in self.missing)
+        found = ((replica, self._hold_of(replica)) for replica in self.missing) if self.missing else ()
         return {replica: wait for replica, wait in found if wait is not None}
 
     @cached_property
@@ -285,6 +268,6 @@ def look(framework: Framework, job: Job, observed: Observed, now: float, feature
     used = [feature for feature in features if feature.concerns(job)]
     known = Facts(framework, job, observed, now)
     quota = [feature.quota(known) for feature in used if issubclass(feature, Admission)]
-    begun = any(plural in feature.begun_by for feature in used for plural, _ in observed.companions)
-    facts = Facts(framework, job, observed, now, quota, begun)
+    begun = any(plural in feature.begun_by for plural, _ in observed.companions for feature in used)
+    facts = Facts(framework, job, observed, now, quota, begun) if quota or begun else known
     return View(facts, used, facts.charged, facts.tallies)
