@@ -29,9 +29,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--server", choices=(EMBEDDED, REAL), help="without it: a real one when the environment gives one")
     parser.add_argument("--only", type=_names, help=f"a list such as 1x100,50x8, or {SIZING}")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: less than a minute")
-    parser.add_argument(
-        "--rounds", type=int, help="measurements of baseline and operator in turn; without it as many as the size allows"
-    )
     return parser.parse_args()
 
 
@@ -46,12 +43,6 @@ def _names(text: str) -> list[str]:
             what = f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor {SIZING}"
             raise argparse.ArgumentTypeError(what) from None
     return names
-
-
-def _rounds(workload: Workload, arguments: argparse.Namespace) -> int:
-    if arguments.quick or arguments.rounds:
-        return arguments.rounds or 1
-    return 5 if workload.pods < 500 else 3 if workload.pods <= 1000 else 1
 
 
 async def _measure(arguments: argparse.Namespace) -> None:
@@ -69,7 +60,8 @@ async def _measure(arguments: argparse.Namespace) -> None:
             texts.append((await scenarios.sizing(kind, SIZES[:2] if quick else SIZES)).text())
         else:
             size = Workload.parse(wanted)
-            lives.append(await scenarios.lives(kind, size, _rounds(size, arguments)))
+            rounds = 1 if quick or size.pods > 1000 else 3 if size.pods >= 500 else 5
+            lives.append(await scenarios.lives(kind, size, rounds))
     head = f"Server: {name}. Commit: {commit()}. Date: {datetime.now(UTC):%Y-%m-%d}. Machine: {machine()}."
     print(head, *([scenarios.lives_table(lives)] if lives else []), *texts, sep="\n\n")
 

@@ -2,9 +2,6 @@
 
 It is a process of its own, so that it takes no CPU time from the measured one. `Kubelet` drives it: commands and answers
 are lines of JSON. Times are those of the system's monotonic clock, which all processes share.
-
-It also deletes for good what is only marked as deleted. The API server deletes a pod in two steps, and does not take the
-second one if the client is killed after the first.
 """
 
 import asyncio
@@ -37,30 +34,25 @@ CONCURRENCY = 32
 RUNNING, SUCCEEDED = "Running", "Succeeded"
 #: When the pods of this cluster run and end.
 STARTED = format_time(1_790_000_000.0 - 60)
-#: A pod that is terminating for longer, without a finalizer, is deleted for good.
-TERMINATION_SECONDS = 2.0
 _UID = "00000000-0000-0000-0000-000000000000"
 
 Times = dict[str, float]
 
 
 class Pod(NamedTuple):
-    """The part of a pod that counts here. Nothing but the second step of its deletion is left of one that is `released`."""
+    """The part of a pod that counts here: it is `held` by a finalizer."""
 
     namespace: str
     name: str
     uid: str
     held: bool
-    released: bool
     container: str
 
 
 def pod_of(body: dict[str, Any]) -> Pod:
     """The part of a pod that counts here."""
     meta, container = body["metadata"], body["spec"]["containers"][0]
-    held = bool(meta.get("finalizers"))
-    released = "deletionTimestamp" in meta and not held
-    return Pod(meta["namespace"], meta["name"], meta["uid"], held, released, container["name"])
+    return Pod(meta["namespace"], meta["name"], meta["uid"], bool(meta.get("finalizers")), container["name"])
 
 
 @dataclass
@@ -101,8 +93,6 @@ class Agent:
             space.put(pod)
             if old is None:
                 space.seen[f"{pod.name}/{pod.uid}"] = monotonic()
-            if pod.released and not (old and old.released):
-                self._start(self._delete(space, pod))
         for holds, changed in self._waiting:
             if holds():
                 changed.set()
@@ -155,25 +145,14 @@ class Agent:
         times = await asyncio.gather(*(self._mark_one(pod, phase) for pod in pods))
         return {pod.name: at for pod, at in zip(pods, times, strict=True)}
 
-    # -- what it does by itself
-
-    async def _delete(self, space: _Space, pod: Pod) -> None:
-        await asyncio.sleep(TERMINATION_SECONDS)
-        if pod.uid in space.pods:
-            body = msgspec.json.encode({"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}})
-            await send(self._transport, Request("DELETE", _path(pod), body=body), 404, 409)
-
     async def _mark_one(self, pod: Pod, phase: str) -> float:
         # The UID makes it a conflict when another pod of that name is there meanwhile.
         body = _patch(phase, pod.container).replace(_UID.encode(), pod.uid.encode())
-        request = Request("PATCH", f"{_path(pod)}/status", body=body, content_type=MERGE_PATCH)
+        path = f"{object_path('v1', 'pods', pod.namespace, pod.name)}/status"
+        request = Request("PATCH", path, body=body, content_type=MERGE_PATCH)
         async with self._turns:
             await send(self._transport, request, 404, 409)
             return monotonic()
-
-
-def _path(pod: Pod) -> str:
-    return object_path("v1", "pods", pod.namespace, pod.name)
 
 
 @cache

@@ -10,7 +10,8 @@ from time import monotonic
 
 import aiohttp
 
-from benchmarks.processes import child, cpu_seconds, peak_bytes, resident_bytes, stop
+from benchmarks.processes import child, cpu_seconds, peak_bytes, stop
+from jobcommon.runtime.health import PAGE_SECONDS
 
 START_SECONDS = 120.0
 RECONCILE_SECONDS = 300.0
@@ -54,11 +55,6 @@ class Operator:
         return cpu_seconds(self.process.pid) - self._before
 
     @property
-    def resident(self) -> int:
-        """Resident memory in bytes."""
-        return resident_bytes(self.process.pid)
-
-    @property
     def peak(self) -> int:
         """The most resident memory so far, in bytes."""
         return peak_bytes(self.process.pid)
@@ -74,6 +70,8 @@ class Operator:
 
     async def calls(self) -> Counter[str]:
         """Requests by verb since `mark`."""
+        # A page of metrics is kept for so long.
+        await asyncio.sleep(PAGE_SECONDS)
         return Counter({verb: count for verb, count in ((await self._all_calls()) - self._calls_before).items() if count})
 
     async def reconciled(self, jobs: int) -> None:

@@ -63,11 +63,6 @@ def cpu_seconds(pid: int) -> float:
     return sum(_ticks(each) for each in _tree(pid)) / _TICKS
 
 
-def resident_bytes(pid: int) -> int:
-    """The resident memory of the process and its descendants; pages they share count for each."""
-    return sum(_resident(each) for each in _tree(pid))
-
-
 def peak_bytes(pid: int) -> int:
     """The most resident memory that the process has had."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -87,14 +82,6 @@ def _ticks(pid: int) -> int:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         # Its own, and those of the children that it waited for.
         return sum(map(int, fields[11:15]))
-    return 0
-
-
-def _resident(pid: int) -> int:
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
     return 0
 
 

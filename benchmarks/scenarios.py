@@ -34,7 +34,7 @@ class Life:
     created: float
     each: Mapping[str, list[float]]
     cpu: float
-    resident: int
+    peak: int
     calls: Mapping[str, float]
 
 
@@ -65,7 +65,7 @@ class Lives:
             of = [life.each[phase] for life in self.lives]
             yield f"{seconds(median(map(median, of)))} / {seconds(median(map(p99, of)))}"
         yield f"{self.cpu:.2f} s"
-        yield f"{median(life.resident for life in self.lives) / MB:.0f} MB"
+        yield f"{median(life.peak for life in self.lives) / MB:.0f} MB"
         yield ", ".join(f"{verb} {count:,.1f}".replace(".0", "") for verb, count in sorted(self.lives[-1].calls.items()))
 
 
@@ -137,7 +137,7 @@ async def _life(server: Server, agent: Kubelet, running: Operator, workload: Wor
             "settle": [at - ended[job] for job, at in over.items()],
         }
         per_job = {verb: count / workload.jobs for verb, count in calls.items()}
-        return Life(max(seen.values()) - start, each, running.cpu, running.resident, per_job)
+        return Life(max(seen.values()) - start, each, running.cpu, running.peak, per_job)
 
 
 # -- memory by the number of pods ----------------------------------------------------------------------------------------------
