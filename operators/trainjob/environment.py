@@ -3,9 +3,10 @@
 `addresses` are by role those of its pods, in order of rank: of an elastic job those of the present attempt.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from jobcommon import (
     Companion,
@@ -157,4 +158,4 @@ def _tensorflow(resolved: Resolved, role: Role, rank: int, addresses: Addresses)
     if not (own := task(role)) or sum(map(len, cluster.values())) < 2:
         return ()
     config = {"cluster": cluster, "task": {"type": own, "index": index}, "environment": "cloud"}
-    return (EnvVar("TF_CONFIG", json.dumps(config, separators=(",", ":"))),)
+    return (EnvVar("TF_CONFIG", msgspec.json.encode(config).decode()),)
