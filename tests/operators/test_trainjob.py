@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from jobcommon.cli import rbac
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.crd import definitions
 from jobcommon.diagnosis import Found, diagnose
 from jobcommon.operators.trainjob import TRAINJOB
 from jobcommon.operators.trainjob.runtimes import shipped
+from jobcommon.testutil.recording import Recording
 from jobcommon.testutil.sim.framework_sweep import sweep
-from tests.runtime.world import Json, Process, World, operating
+from tests.charts.test_recorded_verbs import triples
+from tests.runtime.world import PODS, Json, Process, World, operating
 
 API = "/apis/trainer.kubeflow.org/v1alpha1"
 JOBS, RUNTIMES = f"{API}/namespaces/default/trainjobs", f"{API}/clustertrainingruntimes"
@@ -92,7 +95,10 @@ async def running(*created: Json, world: Cluster | None = None) -> AsyncIterator
 
 
 async def test_a_job_of_two_pods_from_its_start_to_its_end() -> None:
-    async with running(runtime(), train_job()) as (world, process):
+    """With ten requests that write, and by the operator's rights."""
+    world = Cluster()
+    world.transport = recording = Recording(world.transport)  # type: ignore[assignment]
+    async with running(runtime(), train_job(), world=world) as (_, process):
         await world.until(lambda: len(world.pods()) == 2)
         assert world.names() == ["train-node-0-0", "train-node-0-1"]
         await world.until(lambda: world.counts() == {"node": {"active": 1}})
@@ -106,7 +112,8 @@ async def test_a_job_of_two_pods_from_its_start_to_its_end() -> None:
         await world.clock.advance(30.0)
         written = [f"{one.method} {one.path.rpartition('/namespaces/default/')[2]}" for one in process.tap.writes]
         objects = [one for one in written if not one.endswith("events") and "/events/" not in one]
-        assert len(objects) <= 12, objects
+        assert len(objects) <= 10, objects
+        assert recording.verbs <= triples([*rbac.operator_rules([TRAINJOB]), *rbac.cluster_rules([TRAINJOB])])
         pod = world.pod("train-node-0-1")
         assert pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] == "train"
         for place in ("labels", "annotations"):
@@ -226,6 +233,26 @@ async def test_a_run_policy_outlives_its_removal_by_kueue() -> None:
         world.patch({"spec": {"runPolicy": None}})
         world.play_all("Failed", 1)
         await world.until(lambda: world.states() == {"Failed": ("True", "FailedJobs")})
+
+
+async def test_a_pod_that_is_taken_away_is_replaced_and_a_failed_job_never_runs_again() -> None:
+    """Where Trainer has open issues: preempted pods that are not made again, and failed jobs that are."""
+    async with running(runtime(), train_job(runPolicy={"backoffLimit": 0})) as (world, _):
+        await world.until(lambda: len(world.pods()) == 2)
+        world.play_all("Running")
+        uid = world.pod("train-node-0-1")["metadata"]["uid"]
+        world.ok("DELETE", f"{PODS}/train-node-0-1")
+        await world.until(lambda: "train-node-0-1" in world.names() and world.pod("train-node-0-1")["metadata"]["uid"] != uid)
+        world.play_all("Running")
+        world.play("train-node-0-0", "Failed", 1)
+        await world.until(lambda: world.states() == {"Failed": ("True", "FailedJobs")})
+        for value in (True, False):
+            world.patch({"spec": {"suspend": value}})
+            await world.clock.advance(60.0)
+        world.ok("DELETE", f"{PODS}/train-node-0-0")
+        await world.clock.advance(600.0)
+        assert "train-node-0-0" not in world.names()
+        assert world.states() == {"Failed": ("True", "FailedJobs")}
 
 
 async def test_an_administrator_may_keep_the_condition_of_a_resumed_job() -> None:
