@@ -136,7 +136,8 @@ class Companion:
     the object must not exist. `owned_fields` names the top-level fields that are corrected when they differ.
     A companion whose failure must not block the job (an autoscaler) is not `required`. `generate` returns random fields, like
     a key: it is called once, when the object is created, and its fields are added to the manifest. The object is created after
-    the companion `after` (plural and name) exists and is owned by the job.
+    the companion `after` (plural and name) exists and is owned by the job. One that is `kept` outlives the job, and is taken
+    over by the next one of that name: no job owns it, and it is never corrected or deleted.
     """
 
     api_version: str
@@ -148,3 +149,4 @@ class Companion:
     required: bool = True
     generate: Callable[[], Mapping[str, Any]] | None = None
     after: tuple[str, str] | None = None
+    kept: bool = False

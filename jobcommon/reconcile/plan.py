@@ -20,7 +20,7 @@ class Create:
     to the manifest when the object is created, because a decision must be deterministic. `replica_type` is that of a pod. If
     the plan creates or gets the object `after` (plural and name), that must have succeeded before. `otherwise` is the name
     under which the next plan creates it if an object of another owner has this one ("" if it waits for this one). A `spare` pod
-    is one that the attempt does not need.
+    is one that the attempt does not need. One that is `kept` may be there already, whatever owns it.
     """
 
     api_version: str
@@ -33,6 +33,7 @@ class Create:
     after: tuple[str, str] | None = None
     otherwise: str = ""
     spare: bool = False
+    kept: bool = False
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -151,7 +152,8 @@ class SetImage:
 class Get:
     """Read an object that is not watched. If a `required` one is absent, no pods are created.
 
-    `fields` are those to keep beside its metadata; `known` is whether it was present when last read.
+    `fields` are those to keep beside its metadata; `known` is whether it was present when last read. One that is `kept` need
+    not be the job's.
     """
 
     api_version: str
@@ -160,6 +162,7 @@ class Get:
     fields: tuple[str, ...] = ()
     required: bool = True
     known: bool = False
+    kept: bool = False
 
     def __str__(self) -> str:
         return f"get {self.plural}/{self.name}"

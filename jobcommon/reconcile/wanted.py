@@ -39,6 +39,7 @@ class Wanted:
     retried: bool = False
     generate: Callable[[], Mapping[str, Any]] | None = None
     after: tuple[str, str] | None = None
+    kept: bool = False
     otherwise: str = ""
     why: str = "no longer wanted"
 
@@ -60,7 +61,7 @@ def changes(job: Job, observed: Observed, wanted: Iterable[Wanted], since: float
             refused = (one.plural, one.name) in observed.rejections and not one.retried
             if one.manifest is not None and read is None and not refused:
                 options = one.required, one.generate, "", one.after, one.otherwise
-                actions.append(Create(one.api_version, one.plural, one.name, one.manifest, *options))
+                actions.append(Create(one.api_version, one.plural, one.name, one.manifest, *options, kept=one.kept))
         elif found.deleting:
             pass  # Its name is free, or its successor is created, once it is gone.
         elif one.manifest is None:
@@ -85,7 +86,8 @@ def _due_read(job: Job, observed: Observed, one: Wanted, found: ObjectView | Non
     at = read_at.get(one.name)
     due = at < since and found is not None if at is not None else job.status.since() is not None or one.manifest is None
     fields = tuple(one.manifest or ())
-    return Get(one.api_version, one.plural, one.name, fields, one.required, known=found is not None) if due else None
+    options = one.required, found is not None, one.kept
+    return Get(one.api_version, one.plural, one.name, fields, *options) if due else None
 
 
 # An unwatched companion is read again if its last read is at least this many seconds old and pods are about to need it.
@@ -109,7 +111,7 @@ def wanted_companions(framework: Framework, job: Job, observed: Observed) -> Ite
     for one in framework.companions(job, observed.pods):
         manifest = _manifest(framework, job, one)
         corrected = {name: one.manifest[name] for name in one.owned_fields if name in one.manifest} if one.manifest else {}
-        options: dict[str, Any] = {"required": one.required, "generate": one.generate, "after": one.after}
+        options: dict[str, Any] = {"required": one.required, "generate": one.generate, "after": one.after, "kept": one.kept}
         yield Wanted(one.api_version, one.plural, one.name, manifest, corrected, **options)
 
 
@@ -137,4 +139,6 @@ def _manifest(framework: Framework, job: Job, companion: Companion) -> dict[str,
     metadata = companion.manifest.get("metadata") or {}
     own_labels = {**(metadata.get("labels") or {}), **job_selector(framework, job)}
     metadata = {**metadata, **owned(job, companion.name, own_labels)}
+    if companion.kept:
+        del metadata["ownerReferences"]
     return {"apiVersion": companion.api_version, "kind": companion.kind, **companion.manifest, "metadata": metadata}

@@ -235,7 +235,7 @@ class Executor:
             absent = isinstance(error, StatusError) and error.code == 404
             return ActionResult(action, Effect.NOT_FOUND if absent else Effect.REFUSED, error=error)
         found = objects.written(body)
-        if found.controller_uid != work.uid:
+        if found.controller_uid != work.uid and not action.kept:
             return ActionResult(action, Effect.NAME_CONFLICT)
         return ActionResult(action, Effect.NOT_FOUND) if found.deletion_timestamp else self._seen(action, Effect.APPLIED, body)
 
@@ -254,7 +254,7 @@ class Executor:
         if found.deletion_timestamp is not None or earlier:
             conflict = StatusError(409, "AlreadyExists", f"{action.plural} {action.name} is being deleted")
             return ActionResult(action, Effect.REFUSED, error=conflict)
-        if found.controller_uid == work.uid and self._is_watched_for(found, action):
+        if action.kept or (found.controller_uid == work.uid and self._is_watched_for(found, action)):
             return self._seen(action, Effect.ALREADY_EXISTS, body)
         strayed = pod_view(body) if found.controller_uid == work.uid and action.plural == PODS else None
         return ActionResult(action, Effect.NAME_CONFLICT, error=error, strayed=strayed)

@@ -192,7 +192,15 @@ class _Specialized:
     def companions(self, job: Job, _pods: Sequence[PodView]) -> Sequence[Companion]:
         """The copy of the runtime, the claims, and what the policy needs."""
         claims = [
-            Companion("v1", "PersistentVolumeClaim", "persistentvolumeclaims", one.name, one.manifest, owned_fields=())
+            Companion(
+                "v1",
+                "PersistentVolumeClaim",
+                "persistentvolumeclaims",
+                one.name,
+                one.manifest,
+                owned_fields=(),
+                kept=one.retained,
+            )
             for one in self.resolved.claims
         ]
         running = not (job.status.finished or job.suspended)

@@ -255,6 +255,32 @@ async def test_a_pod_that_is_taken_away_is_replaced_and_a_failed_job_never_runs_
         assert world.states() == {"Failed": ("True", "FailedJobs")}
 
 
+@pytest.mark.parametrize("retention", ["Retain", "Delete"])
+async def test_claims_outlive_their_job_if_the_runtime_retains_them(retention: str) -> None:
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    template = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    policy = {"templates": [template], "retentionPolicy": {"whenDeleted": retention}}
+    async with running(runtime(volumeClaimPolicies=[policy]), train_job()) as (world, _):
+        for _ in range(2):
+            await world.until(lambda: len(world.pods()) == 2)
+            (claim,) = world.ok("GET", claims)["items"]
+            assert claim["metadata"]["name"] == "data-train"
+            assert ("ownerReferences" in claim["metadata"]) == (retention == "Delete")
+            if retention == "Delete":
+                return
+            world.ok("DELETE", f"{JOBS}/train")
+            await world.clock.advance(2.0)
+            for pod in world.names():
+                world.call("DELETE", f"{PODS}/{pod}")
+            world.call("DELETE", f"{MAPS}/train-runtime-snapshot")
+            world.call("DELETE", "/api/v1/namespaces/default/services/train")
+            await world.clock.advance(2.0)
+            world.ok("POST", JOBS, train_job())
+
+
 async def test_an_administrator_may_keep_the_condition_of_a_resumed_job() -> None:
     options = replace(TRAINJOB.own_options, keep_resumed=True)  # type: ignore[type-var]
     world = Cluster()
