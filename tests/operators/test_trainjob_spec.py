@@ -25,6 +25,7 @@ from jobcommon.operators.trainjob.policies import ANNOTATION
 from jobcommon.operators.trainjob.resolve import resolve
 from jobcommon.operators.trainjob.resolved import Resolved, Role
 from jobcommon.operators.trainjob.runtimes import local, shipped
+from jobcommon.spec.structure import structural_errors
 from localcluster.rules import CompiledSchema, compile_schema, validate_crd
 
 Json = dict[str, Any]
@@ -211,6 +212,14 @@ EVERYTHING = base(
         }
     }
 )
+
+
+@pytest.mark.parametrize(("kind", "manifest"), [("TrainJob", WHOLE), ("TrainingRuntime", EVERYTHING)])
+def test_no_field_of_trainers_is_lost(kind: str, manifest: Json) -> None:
+    definition = KINDS[kind].definition
+    assert definition is not None
+    spec = related_definition(KINDS[kind], definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert list(structural_errors(spec, manifest["spec"], "spec")) == []
 
 
 def places(value: object, above: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
