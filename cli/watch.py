@@ -223,7 +223,7 @@ class Follower:
     def _saw_job(self, job: FollowedJob, body: Mapping[str, Any]) -> None:
         before = job.current
         job.status, job.uid = read_status(body.get("status")), str(body["metadata"].get("uid") or "")
-        job.suspended = bool(((body.get("spec") or {}).get("runPolicy") or {}).get("suspend"))
+        job.suspended = job.framework.is_suspended(body)
         known = {(c.type, c.status, c.reason, c.message) for c in ([before] if before else [])}
         now = job.current
         if now is not None and (now.type, now.status, now.reason, now.message) not in known:

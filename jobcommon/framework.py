@@ -515,6 +515,13 @@ class Framework:
             patch = {name: patch}
         return patch if isinstance(patch, Mapping) else {}
 
+    def is_suspended(self, raw: Manifest) -> bool:
+        """Whether the manifest suspends the job, whatever else can be read of it."""
+        value: Any = raw
+        for name in ("spec", *self.suspend_at):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return value is True
+
     def specialized(self, raw: "Manifest", related: "Related") -> "tuple[Framework, Manifest]":
         """The framework and the manifest by which the job in `raw` is read, given the objects that it refers to."""
         return self.specialize(self, raw, related) if self.specialize is not None else (self, raw)

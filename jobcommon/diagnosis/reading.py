@@ -81,7 +81,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     if troubled or (status.has(ConditionType.FAILED) and not pods):
         wanted["nodes"] = [Request("GET", collection_path("v1", "nodes", None))]
     in_queue = is_queued(status, job["metadata"].get("labels") or {})
-    if in_queue or ((job.get("spec") or {}).get("runPolicy") or {}).get("suspend"):
+    if in_queue or framework.is_suspended(job):
         wanted["workloads"] = [Request("GET", collection_path(api, "workloads", namespace)) for api in WORKLOAD_APIS]
         if queue := (job["metadata"].get("labels") or {}).get(QUEUE_LABEL):
             wanted[LOCAL_QUEUES] = [Request("GET", object_path(api, LOCAL_QUEUES, namespace, queue)) for api in WORKLOAD_APIS]

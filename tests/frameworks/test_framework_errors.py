@@ -81,3 +81,10 @@ CASES: list[tuple[dict[str, Any], str]] = [
 def test_each_error_names_its_field(change: dict[str, Any], says: str) -> None:
     (error,) = framework_errors(replace(TEST_JOB, **change))
     assert error.startswith(says)
+
+
+@pytest.mark.parametrize("framework", installed().values(), ids=lambda f: f.kind)
+def test_a_job_is_suspended_where_its_kind_has_the_field(framework: Any) -> None:
+    assert framework.is_suspended(framework.with_suspend(True))
+    for other in (framework.with_suspend(False), {"spec": None}, {"spec": {"suspend": {}}}):
+        assert not framework.is_suspended(other)
