@@ -28,6 +28,7 @@ _POD_INTEGRATIONS = {"pod", "deployment", "statefulset", "leaderworkerset.x-k8s.
 _ZONE = re.compile(r"^\s*kubernetes\s+(?!\S*\.arpa)([^\s{]+)", re.MULTILINE)
 _NO_QUOTA = "such a job with a queue label runs at once, outside of every quota"
 _TRAINER, _JOBSET = "trainer.kubeflow.org", "jobset.x-k8s.io"
+_TRAINJOB = f"{_TRAINER}/trainjob"
 _TRAINER_CONTROLLER = "trainer-controller-manager"
 _VOLCANO_GROUP = VOLCANO.api_version.partition("/")[0]
 _COSCHEDULING_GROUP = COSCHEDULING.api_version.partition("/")[0]
@@ -193,7 +194,9 @@ def _unread_owners(state: ClusterState, frameworks: Sequence[Framework]) -> Iter
 
 def _trainer(state: ClusterState, own: Sequence[OwnOperator]) -> Iterator[Finding]:
     """Whether a controller of TrainJobs runs, one only, and whether Kueue finds what it waits for."""
-    if KUEUE in state.groups and _JOBSET not in state.groups:
+    configured = integrations(state.kueue_configuration or {})
+    queues = configured is None or _TRAINJOB in configured.frameworks
+    if queues and KUEUE in state.groups and _JOBSET not in state.groups:
         yield Finding(
             Severity.ERROR, "Kueue", "waits for the definition of JobSet, because TrainJob has one",
             "its manager ends two minutes after each start, and queues nothing",

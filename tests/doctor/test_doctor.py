@@ -320,9 +320,12 @@ def _platform_rows() -> Iterator[Row]:
     trainer = {"groups": {"trainer.kubeflow.org"}}
     yield Row("TrainJobs are served and their controller does not run", trainer,
         ((W, ("no Deployment of trainer-controller-manager", "a TrainJob gets no pods")),))
-    yield Row("Kueue is told of TrainJob, and not of JobSet",
-        {"groups": {"trainer.kubeflow.org", "kueue.x-k8s.io"}, "kueue_configuration": kueue(*ALL_QUEUED)},
-        ((E, ("waits for the definition of JobSet",)), (W, ("no Deployment of trainer-controller",)), (N, ("MXJob",))))
+    beside = {"groups": {"trainer.kubeflow.org", "kueue.x-k8s.io"}}
+    usual = ((W, ("no Deployment of trainer-controller",)), (N, ("MXJob",)))
+    yield Row("Kueue queues TrainJobs, and is not told of JobSet",
+        {**beside, "kueue_configuration": kueue(*ALL_QUEUED, "trainer.kubeflow.org/trainjob")},
+        ((E, ("waits for the definition of JobSet",)), *usual))
+    yield Row("Kueue's integration of TrainJob is off", {**beside, "kueue_configuration": kueue(*ALL_QUEUED)}, usual)
     yield Row("Kueue's configuration is none",
         {"groups": {"kueue.x-k8s.io"}, "kueue_configuration": {"data": {"controller_manager_config.yaml": "[1]"}}},
         ((U, ("is not a configuration of Kueue",)),))
