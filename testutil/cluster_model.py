@@ -55,7 +55,7 @@ class ClusterModel(PlatformModel):
     plans: list[Plan] = field(default_factory=list)
     log: list[tuple[float, Plan]] = field(default_factory=list)
     cluster: list[Manifest] = field(default_factory=lambda: [FLAVOR])
-    kueue_off: str = ""
+    missing: Mapping[str, str] = field(default_factory=dict)
     unkept: str = ""
     refusals: Refusals = field(default_factory=Refusals)
     _alive: tuple[object, float] = (None, START)
@@ -103,7 +103,7 @@ class ClusterModel(PlatformModel):
             refusal=self.refusals.text,
             quota_refuses_for=self.refusals.quota_refuses_for(self.now),
             unkept=self.unkept,
-            kueue_off=self.kueue_off,
+            missing=self.missing,
             same_for=self.now - self._alive[1] if self.reports else None,
             begun=status.start_time is not None,
         )

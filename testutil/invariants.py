@@ -81,7 +81,7 @@ def no_slot_twice(job: Job, observed: Observed, decided: Plan) -> None:
 
 def within_quota(job: Job, observed: Observed, decided: Plan) -> None:
     """Of a job that is labelled for a queue no pod is created without admission, and no quota given back while pods may run."""
-    if not job.options.kueue or not job.labels.get(QUEUE_LABEL) or observed.kueue_off or job.managed_elsewhere:
+    if not job.options.kueue or not job.labels.get(QUEUE_LABEL) or KUEUE_WORKLOADS in observed.missing or job.managed_elsewhere:
         return
     workloads = [view.raw for (kind, _), view in observed.companions.items() if kind == KUEUE_WORKLOADS]
     held = any(_condition(raw, "Admitted") and not _condition(raw, "Evicted") for raw in workloads)

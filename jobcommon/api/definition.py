@@ -84,7 +84,7 @@ class Watch:
     `owned`: those that the operator made for its jobs, which stand in `Observed.companions`; with `adopted` also what others
     have made for a job and labelled with its name. Others, as `selector` selects them, are in `Observed.cluster`: of a
     `namespaced` kind, those of the job's namespace; a change of one queues the jobs there. After an answer with a code in
-    `optional` jobs go on without them.
+    `optional` jobs go on without them: then `Observed.missing` has the words `unserved`, or `forbidden`.
     """
 
     api_version: str
@@ -95,6 +95,8 @@ class Watch:
     owned: bool = False
     adopted: bool = False
     optional: tuple[int, ...] = (403, 404)
+    unserved: str = "it is not served in this cluster"
+    forbidden: str = "the operator may not list it"
 
 
 class Right(NamedTuple):

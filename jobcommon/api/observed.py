@@ -42,10 +42,10 @@ class Observed:
     `quota_refuses_for`: for how many seconds a quota alone has refused pods; None if none does, or another cause does.
     `predecessors` are the names of pods that an earlier job of this name has left behind. `begun`: the job had its start, or
     this process has made objects of it before. `unkept` says why logs of failed replicas cannot be kept ("" if they can).
-    `cluster` holds objects without a namespace, by plural and name: the priority classes, with a gang scheduler or Kueue, and
-    Kueue's own ones. `gang_off` says why the gang scheduler cannot be used now, `kueue_off` why Workloads cannot ("" when they
-    can, or are not ours). `same_for`: for how many seconds, by a clock that does not jump, this process has seen no sign of
-    life of the job's program (`reports.signs_of_life`); None if it has not watched, and then the times in the status count.
+    `cluster` holds objects of others that features watch, by plural and name: those without a namespace, as priority classes,
+    and those of the job's. `missing` says, by plural, why what a feature watches cannot be read now. `same_for`: for how many
+    seconds, by a clock that does not jump, this process has seen no sign of life of the job's program
+    (`reports.signs_of_life`); None if it has not watched, and then the times in the status count.
     `reachable_for`: for how many seconds, by that clock, this process has taken every report of the job that reached it; None
     if that is not known.
     `reported`: whether a report of the program was recorded while this process watched; one that came before may be lost.
@@ -64,8 +64,7 @@ class Observed:
     predecessors: frozenset[str] = frozenset()
     begun: bool = False
     cluster: Mapping[tuple[str, str], ObjectView] = field(default_factory=lambda: MappingProxyType({}))
-    gang_off: str = ""
-    kueue_off: str = ""
+    missing: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     same_for: float | None = None
     reachable_for: float | None = None
     reported: bool = True

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any
 
-from jobcommon.api import kueue, labels
+from jobcommon.api import labels
 from jobcommon.api.definition import Watch
-from jobcommon.api.gang import POD_GROUP, POD_GROUPS
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.view import ObjectView, object_view
@@ -111,26 +111,11 @@ class Caches:
         return {n: informer.store.resource_version for n, informer in self.informers.items() if not self.is_missing(n)}
 
     @property
-    def gang_off(self) -> str:
-        """Why the configured gang scheduler cannot be used now; "" if it can, or if none is configured."""
-        gang = self._framework.options.gang
-        if gang is None or not gang.resources or not self.is_missing(POD_GROUPS):
-            return ""
-        if gang.native:
-            return (
-                f"the API server serves no {POD_GROUP} of scheduling.k8s.io/v1beta1; Kubernetes 1.37 has it (feature gate "
-                "GenericWorkload), with the API server's flag --runtime-config=scheduling.k8s.io/v1beta1=true"
-            )
-        return f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
-
-    @property
-    def kueue_off(self) -> str:
-        """Why Kueue's Workloads cannot be used now; "" if they can, or if they are not ours."""
-        if not self._framework.options.kueue or not self.is_missing(kueue.KUEUE_WORKLOADS):
-            return ""
-        if getattr(self.informers[kueue.KUEUE_WORKLOADS].last_error, "code", 0) == 403:
-            return "the operator may not list workloads.kueue.x-k8s.io; set the chart's value kueue: own"
-        return f"Workload ({kueue.KUEUE_API}) is not served in this cluster; install Kueue, or run the operator without --kueue"
+    def missing(self) -> Mapping[str, str]:
+        """What its features watch and cannot read now, by plural, and why."""
+        off = {name: one for name, one in self.watches.items() if self.is_missing(name)}
+        codes = {name: getattr(self.informers[name].last_error, "code", 0) for name in off}
+        return {one.plural: one.forbidden if codes[name] == HTTPStatus.FORBIDDEN else one.unserved for name, one in off.items()}
 
     def is_missing(self, name: str) -> bool:
         """Whether the API server does not serve an optional resource. Its informer keeps retrying."""
@@ -176,8 +161,7 @@ class Caches:
             services=tuple(self._others[SERVICES].indexed(_BY_OWNER, owner)),
             companions={**companions, **known.companions},
             cluster=cluster,
-            gang_off=self.gang_off,
-            kueue_off=self.kueue_off,
+            missing=self.missing,
         )
 
 

@@ -12,7 +12,7 @@ not affect other jobs (rule R14).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
@@ -84,7 +84,7 @@ class JobController:
         self._related = frozenset(kind.plural for kind in self.framework.related)
         self._shared = frozenset(name for name, one in self.caches.watches.items() if not one.owned)
         self._unwatched = tuple(kind for kind in self.framework.companion_kinds if not kind.watched)
-        self._missing: tuple[bool, str, str] = (False, "", "")
+        self._missing: tuple[bool, Mapping[str, str]] = (False, {})
 
     @property
     def jobs(self) -> str:
@@ -220,7 +220,7 @@ class JobController:
 
     def _notice_missing(self) -> None:
         """Queue every job when a definition, of jobs or what they wait for, appears or disappears."""
-        missing = (self.caches.is_missing(self.jobs), self.caches.gang_off, self.caches.kueue_off)
+        missing = (self.caches.is_missing(self.jobs), self.caches.missing)
         if missing != self._missing:
             self._missing = missing
             self.resync()

@@ -63,8 +63,14 @@ class Gang(PodShape, Admission, Lifecycle):
     def access(cls, options: Options) -> Iterable[Watch]:
         """The PodGroups, and where the cluster has them Workloads, and the priorities of pods."""
         if (gang := options.gang) is not None:
-            verbs = ("create", "delete", "patch")
-            yield from (Watch(gang.api_version, plural, verbs, owned=True, optional=(404,)) for plural in gang.resources)
+            verbs, off = ("create", "delete", "patch"), f"{POD_GROUP} ({gang.api_version}) is not installed in this cluster"
+            if gang.native:
+                off = (
+                    f"the API server serves no {POD_GROUP} of scheduling.k8s.io/v1beta1; Kubernetes 1.37 has it (feature gate "
+                    "GenericWorkload), with the API server's flag --runtime-config=scheduling.k8s.io/v1beta1=true"
+                )
+            for plural in gang.resources:
+                yield Watch(gang.api_version, plural, verbs, owned=True, optional=(404,), unserved=off)
             yield WATCHED_PRIORITIES
 
     def __init__(self, view: View) -> None:
@@ -82,8 +88,8 @@ class Gang(PodShape, Admission, Lifecycle):
         chosen = self.job.options.gang
         if chosen is None:
             return ""
-        if self.observed.gang_off:
-            return self.observed.gang_off
+        if off := self.observed.missing.get(POD_GROUPS):
+            return off
         if chosen.native and (why := _refused(self.framework, self.job)):
             return why
         kept = (slot.pod for slot in self._view.slots.wanted.values() if not slot.deleting)
@@ -345,7 +351,7 @@ class Gang(PodShape, Admission, Lifecycle):
 
 def unwanted(job: Job, observed: Observed, why: str = "no pods to place") -> list[Wanted]:
     """The PodGroup of a job without pods, and its Workload: it would reserve resources in its queue."""
-    if job.options.gang is None or observed.gang_off:
+    if job.options.gang is None or POD_GROUPS in observed.missing:
         return []
     return [Wanted(job.options.gang.api_version, plural, job.name, None, why=why) for plural in job.options.gang.resources]
 

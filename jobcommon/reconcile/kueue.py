@@ -45,7 +45,10 @@ class Queue(PodShape, Admission, Lifecycle):
         """The Workloads, and what they are made from and admitted to."""
         if options.kueue:
             verbs = ("create", "delete", "patch")
-            yield Watch(KUEUE_API, KUEUE_WORKLOADS, verbs, owned=True, adopted=True)
+            off = f"Workload ({KUEUE_API}) is not served in this cluster; install Kueue, or run the operator without --kueue"
+            denied = "the operator may not list workloads.kueue.x-k8s.io; set the chart's value kueue: own"
+            workloads = Watch(KUEUE_API, KUEUE_WORKLOADS, verbs, owned=True, adopted=True)
+            yield replace(workloads, unserved=off, forbidden=denied)
             yield Right(KUEUE_API, "workloads/status", ("patch",))
             yield from (Watch(KUEUE_API, plural, namespaced=False) for plural in kueue.CLUSTER_WIDE)
             yield WATCHED_PRIORITIES
@@ -53,6 +56,11 @@ class Queue(PodShape, Admission, Lifecycle):
     def __init__(self, view: View | Facts) -> None:
         self.framework, self.job, self.observed = view.framework, view.job, view.observed
         self._view, self._now = view, view.now
+
+    @property
+    def _off(self) -> str:
+        """Why Workloads cannot be used now; "" if they can."""
+        return self.observed.missing.get(KUEUE_WORKLOADS, "")
 
     @classmethod
     def concerns(cls, job: Job) -> bool:
@@ -115,7 +123,7 @@ class Queue(PodShape, Admission, Lifecycle):
     @cached_property
     def found(self) -> Workload | None:
         """The job's Workload as it is."""
-        if not self.job.options.kueue or self.observed.kueue_off:
+        if not self.job.options.kueue or self._off:
             return None
         if self.prebuilt:
             view = self.observed.companions.get((KUEUE_WORKLOADS, self.prebuilt))
@@ -132,7 +140,7 @@ class Queue(PodShape, Admission, Lifecycle):
     @property
     def _as_cached(self) -> tuple[Get, str] | None:
         """The Workload, and the version of it that is decided upon; the cache of it may be older than that of jobs."""
-        if self.observed.kueue_off:
+        if self._off:
             return None
         if self.found is None:
             return Get(KUEUE_API, KUEUE_WORKLOADS, self.workload_name), ""
@@ -141,7 +149,7 @@ class Queue(PodShape, Admission, Lifecycle):
     @cached_property
     def suspension(self) -> Note | None:
         """Why the queue does not let the job run; None if it does. A job that runs goes on when Kueue's API is gone."""
-        if not self.queue or (self.observed.kueue_off and limits.is_started(self.job)):
+        if not self.queue or (self._off and limits.is_started(self.job)):
             return None
         return Note(waits_in(self.queue), why) if (why := self._not_admitted()) else None
 
@@ -183,7 +191,7 @@ class Queue(PodShape, Admission, Lifecycle):
         """The Workload as it is to be."""
         found, job = self.found, self.job
         if found is None:
-            if active or not self.queue or self.observed.kueue_off:
+            if active or not self.queue or self._off:
                 return []
             left_out = self.prebuilt or job.run_policy.suspend or job.status.finished or job.errors or self._not_made
             return [] if left_out else [self._wanted()]
@@ -211,8 +219,8 @@ class Queue(PodShape, Admission, Lifecycle):
 
     def _not_admitted(self) -> str:
         found = self.found
-        if self.observed.kueue_off:
-            return self.observed.kueue_off
+        if self._off:
+            return self._off
         if found is None and self.prebuilt:
             return (
                 f"there is no Workload {self.prebuilt} (label {kueue.PREBUILT}) with the labels "

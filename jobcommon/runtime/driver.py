@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from jobcommon.api import reasons
-from jobcommon.api.gang import POD_GROUPS
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Sleep, Stream
 from jobcommon.cache.store import Batch
@@ -390,7 +389,7 @@ class Driver:
             self._log.warning(
                 f"{kind} ({group}) is not installed; waiting for it. Install it: jobcommon crds | kubectl apply -f -"
             )
-        elif name == POD_GROUPS and (off := self.controller.caches.gang_off):
-            self._log.warning(f"gang scheduling is off: {off}")
+        elif off := self.controller.caches.missing.get(name):
+            self._log.warning(f"jobs go on without {name}: {off}")
         else:
             self._log.warning("cache is not up to date", resource=name, error=text)

@@ -98,7 +98,8 @@ def test_the_caches_that_are_optional(refused: dict[str, StatusError], synced: b
 def test_without_pod_groups_the_job_runs_and_says_so(manifest: Manifest) -> None:
     bench = Bench(GANG, podgroups=MISSING)
     bench.sync()
-    assert bench.controller.caches.gang_off == "PodGroup (scheduling.volcano.sh/v1beta1) is not installed in this cluster"
+    (why,) = bench.controller.caches.missing.values()
+    assert why == "PodGroup (scheduling.volcano.sh/v1beta1) is not installed in this cluster"
     work = bench.new(manifest)
     assert [str(action) for action in work.plan.actions] == ["create services/demo", *PODS]
     telemetry = bench.finish(work)
@@ -117,7 +118,7 @@ def test_all_jobs_are_planned_when_pod_groups_appear_or_disappear() -> None:
     assert bench.begin() is None
     bench.now += 60
     bench.sync_one("podgroups")
-    assert bench.controller.caches.gang_off == ""
+    assert bench.controller.caches.missing == {}
     bench.finish(bench.work())
     assert bench.begin() is None, "planned once"
     bench.refuse("podgroups", MISSING)

@@ -50,11 +50,10 @@ class GangWorld(ClusterModel):
     """A world with priority classes, and PodGroups whose phase is in the test's hand."""
 
     priorities: Mapping[str, int] | None = None
-    gang_off: str = ""
 
     @property
     def observed(self) -> Observed:
-        return replace(super().observed, cluster=priority_classes(self.priorities or {}), gang_off=self.gang_off)
+        return replace(super().observed, cluster=priority_classes(self.priorities or {}))
 
     @property
     def group(self) -> Manifest:
@@ -343,7 +342,7 @@ MISSING = "PodGroup (scheduling.volcano.sh/v1beta1) is not installed in this clu
 
 def test_without_pod_groups_pods_run_one_by_one() -> None:
     there = world(VOLCANO)
-    there.gang_off = MISSING
+    there.missing = {"podgroups": MISSING}
     there.settle()
     assert len(there.pods) == 3
     assert "schedulerName" not in there.pods["demo-master-0"].raw["spec"]
@@ -358,9 +357,9 @@ def test_without_pod_groups_pods_run_one_by_one() -> None:
 def test_a_job_joins_as_a_whole_or_not_at_all() -> None:
     """PodGroups come while pods run that belong to none: a gang of the new ones would wait for ever."""
     there = world(VOLCANO, policy="ExitCode")
-    there.gang_off = MISSING
+    there.missing = {"podgroups": MISSING}
     there.start()
-    there.gang_off = ""
+    there.missing = {}
     there.exit("demo-worker-1", 137).settle()
     there.tick(10).settle()
     assert KEY not in there.others

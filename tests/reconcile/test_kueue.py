@@ -312,13 +312,13 @@ def test_pods_get_the_admitted_flavor_and_updates() -> None:
 
 def test_without_the_definition_a_new_job_waits_and_a_running_one_goes_on() -> None:
     one = world({"Master": 1})
-    one.kueue_off = "Workload is not served"
+    one.missing = {KUEUE_WORKLOADS: "Workload is not served"}
     one.settle()
     assert one.message().endswith("it waits in queue team: Workload is not served.")
-    one.kueue_off = ""
+    one.missing = {}
     one.admit()
     one.run().settle()
-    one.kueue_off = "Workload is not served"
+    one.missing = {KUEUE_WORKLOADS: "Workload is not served"}
     one.others.pop(KEY)
     one.settle()
     assert one.current == "Running"
