@@ -108,7 +108,7 @@ class Pages:
         framework, raw = await self._read_job(request)
         metadata, status, now = raw["metadata"], read_status(raw.get("status")), self._now()
         found = await self._cluster.found(framework, raw)
-        diagnosis, pods = diagnose(found, now), pod_rows(framework, found.pods)
+        diagnosis, pods = diagnose(found, now), pod_rows(found.framework, found.pods)
         created = parse_time(metadata.get("creationTimestamp"))
         seen = self._history.see(str(metadata.get("uid", "")), status, now)
         changes = changes_of(found, seen)

@@ -13,7 +13,9 @@ from jobcommon.client.request import MERGE_PATCH
 from jobcommon.crd import definitions
 from jobcommon.diagnosis import Found, diagnose
 from jobcommon.operators.trainjob import TRAINJOB
+from jobcommon.operators.trainjob.policies import ANNOTATION
 from jobcommon.operators.trainjob.runtimes import shipped
+from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.recording import Recording
 from jobcommon.testutil.sim.framework_sweep import sweep
 from tests.charts.test_recorded_verbs import triples
@@ -299,3 +301,18 @@ def test_the_simulator_finds_nothing_in_the_framework_of_a_job() -> None:
     framework, manifest = TRAINJOB.specialized(job, TRAINJOB.related_to(shipped()))
     alone = replace(framework, status_fields=None, rival="", corrections=None, definition=None)
     assert sweep(alone, json.loads(json.dumps(manifest)), runs=3).problems == []
+
+
+def test_an_elastic_job_trains_on_with_the_nodes_that_are_left() -> None:
+    """By annotations, which the SDK can set; the ranks are those of the nodes that are left."""
+    chosen = {"restartScope": "Job", "restartMethod": "Auto", "elastic.minReplicas": "1", "elastic.shrinkAfterSeconds": "30"}
+    given = train_job("demo", 4, {f"{ANNOTATION}{field}": value for field, value in chosen.items()})
+    framework, manifest = TRAINJOB.specialized(given, TRAINJOB.related_to([runtime()]))
+    world = ClusterModel.of(framework, {"node": 4}, policy="OnFailure", run_policy=manifest["spec"]["runPolicy"])
+    world.react()
+    world.room = 3
+    world.lose_node_of("demo-node-0-1")
+    world.react()
+    world.wait(300)
+    known = {name: (env["PET_NODE_RANK"], env["PET_NNODES"]) for name, env in world.running().items()}
+    assert known == {f"demo-node-0-{index}": (str(rank), "3") for rank, index in enumerate((0, 2, 3))}
