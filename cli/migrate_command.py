@@ -33,13 +33,13 @@ def migrated(manifests: Sequence[Manifest], target: str, namespace: str) -> str:
             sys.stderr.write(f"{clean(f'warning: {manifest.place}: {finding}')}\n")
         texts += [as_yaml(one) for one in done.objects]
     if not found:
-        wanted = ", ".join(one.kind for one in installed().values())
+        wanted = ", ".join(one.kind for one in installed().values() if one.name != TARGET)
         raise UserError(f"{manifests[0].source}: nothing in it to migrate to {target}; give it a {wanted}")
     return "---\n".join(texts)
 
 
 def _forward(manifest: Manifest, namespace: str) -> Migration | None:
     framework = of_manifest(manifest.body)
-    if framework is None:
+    if framework is None or framework.name == TARGET:
         return None
     return to_trainjob(framework, manifest.body, checked(manifest, framework, namespace))

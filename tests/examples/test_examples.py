@@ -35,6 +35,10 @@ RUNS: dict[str, tuple[int, Sequence[str]]] = {
     ),
     "xgboost/tracker.yaml": (0, [r"master-0 \| tracker of 1 tracker-worker-0 2 tracker-worker-1", r"Succeeded +True"]),
     "paddle/collective.yaml": (0, [r"worker-0 \| master of collective with one more node", r"Succeeded +True"]),
+    "trainjob/steps.yaml": (
+        0,
+        [r"dataset-initializer-0-0 \| hf://user/dataset is here(.|\n)*node-0-1 \| node 1 trains", r"Succeeded +True"],
+    ),
     "run-policy/restart.yaml": (0, [r"first run: killed", r"Restarting: .* code 137", r"second run: done", r"Succeeded +True"]),
     "run-policy/deadline.yaml": (1, [r"Failed +True .*DeadlineExceeded"]),
     "run-policy/overrides.yaml": (0, [r"worker-0 \| size small", r"worker-1 \| size small", r"worker-2 \| size large"]),

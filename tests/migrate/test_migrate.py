@@ -33,7 +33,7 @@ def _examples() -> Iterator[tuple[str, Json]]:
         if "polyaxon" in path.parts:
             continue
         for manifest in load([str(path)]):
-            if of_manifest(manifest.body) is not None:
+            if (found := of_manifest(manifest.body)) is not None and found.name != "trainjob":
                 yield f"{Path(manifest.source).name}:{manifest.name}", dict(manifest.body)
 
 
