@@ -32,13 +32,14 @@ Change = Callable[[Pod], Pod]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A failure: what was found, the reason that is to be named, and words that the sentence has."""
+    """A failure: what was found, the reason that is to be named, words of the sentence or advice, and what else is `told`."""
 
     name: str
     reason: str
     words: tuple[str, ...]
     found: Found
     now: float
+    told: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ class Named:
     words: tuple[str, ...]
     now: float
 
-    def of(self, found: Found) -> Scenario:
-        return Scenario(self.name, self.reason, self.words, found, self.now)
+    def of(self, found: Found, *told: str) -> Scenario:
+        """With what the advice, the evidence or what comes next says, too."""
+        return Scenario(self.name, self.reason, self.words, found, self.now, told)
 
 
 def scenario(name: str, reason: str, *words: str, now: float = NOW) -> Named:
@@ -707,10 +709,11 @@ ATTEMPTS: tuple[tuple[Any, ...], ...] = (
     ("runs without a peer that was killed", 5, {"backoffLimit": 1}, (("Worker-1", 137, ""), ("Worker-0", 255, OTHERS)), "SIGKILL", "Worker-1", "; Worker-0 failed because of it"),
 )  # fmt: skip
 
+NO_RENDEZVOUS: Manifest = {"container": {"command": ["torchrun", "--nnodes=2", "x.py"]}, "run_policy": {"restartScope": "Job"}}
 SCENARIOS = (
     # the program
-    scenario("exit code 1", "ProgramFailed", "Worker-1 on node node-1", "exit code 1").of(failed(1, lines=("done nothing",))),
-    scenario("exit code 2", "ProgramFailed", "exit code 2", "wrong arguments").of(failed(2)),
+    scenario("exit code 1", "ProgramFailed", "Worker-1 on node node-1", "exit code 1").of(replace(failed(1, lines=("done nothing",)), unread={"events": "ann may not list events"}), "events could not be read: ann may not list events"),
+    scenario("exit code 2", "ProgramFailed", "exit code 2", "wrong arguments").of(failed(2), "it printed nothing"),
     scenario("exit code 128 of the runtime", "CommandNotFound", "trainn.sh").of(failed(128, reason="StartError", message=NO_COMMAND)),
     scenario("a driver that the runtime cannot use", "GpuUnusable", "was not started (exit code 128): ").of(failed(128, reason="StartError", message=NVML)),
     scenario("exit code 143", "SIGTERM", "SIGTERM").of(failed(143)),
@@ -719,16 +722,16 @@ SCENARIOS = (
     scenario("a Python exception", "PythonException", "RuntimeError", "shapes cannot be multiplied").of(failed(1, lines=TRACEBACK)),
     scenario("a Python exception as termination message", "PythonException", "RuntimeError").of(failed(1, message="\n".join(TRACEBACK))),
     scenario("launcher cannot reach workers", "PeersUnreachable", "Launcher-0", "Could not resolve hostname demo-worker-1").of(found({"Launcher-0": lambda pod: pod.failed(255, at=NOW - 20), "Worker-0": running}, framework=MPI, policy=None, replicas={"Launcher": 1, "Worker": 1}, run_policy={"backoffLimit": 0}, logs={"demo-launcher-0": SSH, "demo-launcher": SSH})),
-    scenario("an address outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(failed(1, lines=(*EINOPS[:1], f'torch.distributed.DistNetworkError: {NO_MASTER}'))),
-    scenario("an endpoint outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(failed(1, lines=(*EINOPS[:1], f'torch.distributed.DistNetworkError: {NO_MASTER}'), container={"command": ["torchrun", "--rdzv-endpoint=nosuch.corp:29500", "train.py"]})),
-    scenario("a connection of a job without peers", "HostUnreachable", "Worker-0", "the job has no other replica").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")})),
-    scenario("a server in the same pod that was killed", "SIGKILL", "Worker-0", "its container sidecar ended first: killed", "then exit code 1: Conn").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 21)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")})),
+    scenario("an address outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(failed(1, lines=(*EINOPS[:1], f'torch.distributed.DistNetworkError: {NO_MASTER}')), "MASTER_ADDR is set by the operator"),
+    scenario("an endpoint outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(failed(1, lines=(*EINOPS[:1], f'torch.distributed.DistNetworkError: {NO_MASTER}'), container={"command": ["torchrun", "--rdzv-endpoint=nosuch.corp:29500", "train.py"]}), "remove --rdzv-endpoint from the command"),
+    scenario("a connection of a job without peers", "HostUnreachable", "Worker-0", "the job has no other replica").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")}), "whether a server listens there"),
+    scenario("a server in the same pod that was killed", "SIGKILL", "Worker-0", "its container sidecar ended first: killed", "then exit code 1: Conn").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 21)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")}), "-c sidecar; the cause of SIGKILL is usually a lack of memory"),
     scenario("a server in the same pod that ended", "PeersUnreachable", "Worker-0", "its container sidecar ended first: exit code 0").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(0, NOW - 21), "Worker-1": running}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")})),
-    scenario("a task that did not come", "PeersUnreachable", "Worker-0", "Worker-2 did not reach the barrier of the coordinator, 2/3 did").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running}, framework=JAX, replicas={"Worker": 3}, logs={"demo-worker-0": BARRIER.splitlines()})),
-    scenario("a host of mpirun outside of the job", "HostUnreachable", "Launcher-0", "no pod of the job is named gpu-node-7").of(launched(1, 'Error from server (Forbidden): pods "gpu-node-7" is forbidden: User "system:serviceaccount:default:demo-launcher" cannot get resource "pods" in API group "" in the namespace "default"', "-" * 74, *SSH[1:])),
+    scenario("a task that did not come", "PeersUnreachable", "Worker-0", "Worker-2 did not reach the barrier of the coordinator, 2/3 did").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running}, framework=JAX, replicas={"Worker": 3}, logs={"demo-worker-0": BARRIER.splitlines()}), "see why Worker-2 was late"),
+    scenario("a host of mpirun outside of the job", "HostUnreachable", "Launcher-0", "no pod of the job is named gpu-node-7").of(launched(1, 'Error from server (Forbidden): pods "gpu-node-7" is forbidden: User "system:serviceaccount:default:demo-launcher" cannot get resource "pods" in API group "" in the namespace "default"', "-" * 74, *SSH[1:]), "leave -H, --host and --hostfile out"),
     scenario("the rank that ended MPI", "PythonException", "ValueError: bad shard", "rank 1 called MPI_Abort (Worker-1 by the hostfile)").of(launched(1, *EINOPS[:1], "ValueError: bad shard", "-" * 74, "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD")),
     scenario("the rank that mpirun tags", "FileNotFound", "exit code 1: rank 1 (Worker-1 by the hostfile): FileNotFoundError: /data/part-00002").of(launched(1, *(f'[1,1]<stderr>:{line}' for line in (EINOPS[0], "FileNotFoundError: /data/part-00002")), *(f'[1,0]<stderr>:{line}' for line in (EINOPS[0], "RuntimeError: Horovod has been shut down. This was caused by")))),
-    scenario("a user without access to the interpreter", "CommandNotExecutable", "Worker-1", "permission denied").of(failed(128, reason="StartError", message='exec: "python": permission denied', template={"securityContext": {"runAsUser": 1000}})),
+    scenario("a user without access to the interpreter", "CommandNotExecutable", "Worker-1", "permission denied").of(failed(128, reason="StartError", message='exec: "python": permission denied', template={"securityContext": {"runAsUser": 1000}}), "the pod runs as user 1000"),
     scenario("a limit of the command's own", "SIGKILL", "Worker-1", "SIGKILL").of(failed(137, container={"command": ["sh", "-c", "ulimit -c 0; ulimit -t 1; python train.py"]})),
     scenario("two replicas of rank 0", "PeersUnreachable", "Worker-0, Worker-1 each waited for the others as rank 0").of(found({f'Worker-{n}': lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)}, policy="ExitCode", logs={f'demo-worker-{n}': (f'RuntimeError: {ALONE}',) for n in range(2)})),
     scenario("the rank that counts the others ends after those that wait for it", "PeersUnreachable", "Master-0 on node node-1: exit code 1: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4", "the program expects 4 processes or nodes, and the job has 2 replicas; ").of(found({"Master-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-0": lambda pod: pod.failed(1, at=NOW - 21)}, replicas={"Master": 1, "Worker": 1}, logs={"demo-master-0": (*EINOPS[:1], f'torch.distributed.DistStoreError: {ALONE.replace("1/2", "2/4")}'), "demo-worker-0": (*EINOPS[:1], NO_RANK_0)})),
@@ -740,17 +743,17 @@ SCENARIOS = (
     scenario("a server that ended without an error", "FileNotFound", "Launcher-0 on node node-1: exit code 205: FileNotFoundError").of(found({"Launcher-0": lambda pod: pod.failed(205, at=NOW - 20), "Worker-0": lambda pod: pod.succeeded(at=NOW - 21)}, framework=MPI, policy=None, replicas={"Launcher": 1, "Worker": 1}, run_policy={"backoffLimit": 0}, logs={f'demo-launcher{end}': (*EINOPS[:1], "FileNotFoundError: [Errno 2] No such file or directory: 'a'") for end in ("", "-0")})),
     scenario("an error before the peers' ends, of a replica that was slower to end", "GpuOutOfMemory", "Worker-1 on node node-1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB", "; it had not ended when the job failed; Worker-0 failed because of it").of(stopped_with(*EINOPS[:1], "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB", "[rank2]:[W1126 12:10:11.283 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed")),
     scenario("an error of CUDA that NCCL's watchdog has found, of a replica that was slower to end", "GpuError", "Worker-1 on node node-1: [E1126", "an illegal memory access was encountered; it had not ended when the job failed; Worker-0 failed because of it").of(stopped_with(*ILLEGAL.splitlines())),
-    scenario("no GPU, which the template does not request", "GpuUnusable", "are available; the template of Worker-1 requests no GPU, the template of Master does").of(without_gpu()),
+    scenario("no GPU, which the template does not request", "GpuUnusable", "are available; the template of Worker-1 requests no GPU, the template of Master does").of(without_gpu(), "set nvidia.com/gpu in resources.limits of its container"),
     scenario("a replica that printed an error and went on", "PeersUnreachable", "; Worker-1 was running when the job ended, its last line: ERROR: shard 7 cannot be read").of(stopped_with("step 7", "ERROR: shard 7 cannot be read", "closing the reader")),
     scenario("a replica that said how it was stopped", "PeersUnreachable", "Worker-0 on node node-1: exit code 1", "closed by").of(stopped_with(*EINOPS[:1], "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15")),
     scenario("two replicas without one of the ranks", "PeersUnreachable", "no replica has rank 1: leave RANK").of(found({f'Worker-{n}': lambda pod: pod.failed(1, at=NOW - 20) for n in range(2)}, policy="ExitCode", logs={f'demo-worker-{n}': (f'torch.distributed.DistStoreError: {NO_RANK}',) for n in range(2)})),
     scenario("a peer's failure comes a second earlier", "SIGSEGV", "Worker-0", "segmentation fault").of(found({"Worker-0": lambda pod: pod.failed(139, at=NOW - 20), "Worker-1": overlapping}, logs={"demo-worker-1": ("RuntimeError: [gloo/pair.cc] Connection closed by peer [127.0.0.1]:3",)})),
     scenario("a peer's failure is seen a second later", "OOMKilled", "Worker-1").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 21), "Worker-1": lambda pod: pod.failed(137, at=NOW - 20, reason="OOMKilled")}, logs={"demo-worker-0": (STORE,)})),
     scenario("the cause ends after those that lost it, and is not on record", "PythonException", "Worker-1 on node node-1: exit code 1: RuntimeError: mat1", "; Worker-0, Worker-2 failed because of it").of(then(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running}, replicas={"Worker": 3}, run_policy={"cleanPodPolicy": "None"}, logs={"demo-worker-0": RESET, "demo-worker-1": TRACEBACK, "demo-worker-2": RESET}), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 8), "Worker-2": lambda pod: pod.failed(134, at=NOW - 19)})),
-    scenario("a peer that was deleted", "Deleted", "Worker-1 on node node-2: deleted, by a user or another controller; Worker-0 failed because of it").of(deleted_peer()),
+    scenario("a peer that was deleted", "Deleted", "Worker-1 on node node-2: deleted, by a user or another controller; Worker-0 failed because of it").of(deleted_peer(), "find out who deletes pods; if replicas cannot continue without each other", "Connection reset by peer"),
     scenario("a peer that was deleted, of a job that restarts", "Deleted", "Worker-1 on node node-2: deleted").of(deleted_peer(policy="OnFailure", run_policy={"backoffLimit": 3})),
     scenario("a peer whose pod was still being deleted", "Deleted", "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 failed because of it").of(replace(leaving_peer(), pods=[])),
-    scenario("a peer whose pod was still being evicted", "Evicted", "Worker-1 on node node-1: evicted through the API, as kubectl drain does; Worker-0 failed because of it").of(leaving_peer("disrupted")),
+    scenario("a peer whose pod was still being evicted", "Evicted", "Worker-1 on node node-1: evicted through the API, as kubectl drain does; Worker-0 failed because of it").of(leaving_peer("disrupted"), "under restartPolicy OnFailure or ExitCode the operator replaces"),
     scenario("a peer that was deleted, and whose new pod could not join", "Deleted", "Worker-1 on node node-2: deleted", "; Worker-0 failed because of it").of(replace(then(deleted_peer(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 19)}), logs={"demo-worker-0": RESET, "demo-worker-1": (STORE,)})),
     scenario("an end of its own, though a peer was deleted", "PythonException", "Worker-0 on node node-1: exit code 1: RuntimeError: mat1").of(replace(deleted_peer(), logs={"demo-worker-0": TRACEBACK})),
     scenario("a rank that was killed long before the others gave up", "OOMKilled", "Worker-0: used more memory", "; Worker-1 failed because of it").of(failed(134, lines=("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",), earlier=[KILLED])),
@@ -805,7 +808,7 @@ SCENARIOS = (
     scenario("a pod and its log are gone", "ProgramFailed", "Worker-1 on node node-1: failed with exit code 1; its log is gone").of(removed(failed(1, run_policy={"cleanPodPolicy": "All"}))),
     scenario("a pod is gone, but for its last lines", "ModuleNotFound", "No module named 'einops'").of(removed(failed(1, message="\n".join(EINOPS)))),
     # the platform
-    scenario("evicted", "Evicted", "low on resource: memory").of(beside(lambda pod: pod.evicted())),
+    scenario("evicted", "Evicted", "low on resource: memory").of(beside(lambda pod: pod.evicted()), "request what it really uses"),
     *(scenario(f'evicted for a limit of the pod, of {what}', "Evicted", f'evicted by its node: {said[:-1]}').of(removed(beside(lambda pod, said=said: pod.evicted(message=said)))) for what, said in (("its containers", "Pod ephemeral local storage usage exceeds the total limit of containers 20Gi."), ("a container", 'Container pytorch exceeded its local ephemeral storage limit "20Gi".'), ("a volume", 'Usage of EmptyDir volume "cache" exceeds the limit "1Gi".'))),
     scenario("evicted and replaced", "Evicted", "low on resource").of(beside(lambda pod: pod.evicted(), policy="ExitCode")),
     scenario("node lost", "NodeLost", "lost with its node").of(beside(lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137))),
@@ -832,7 +835,7 @@ SCENARIOS = (
     # the scheduler
     *(scenario(name, *cause).of(unschedulable(said)) for name, said, *cause in UNSCHEDULABLE),
     scenario("GPUs in use", "InsufficientResources", "nvidia.com/gpu").of(unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")])),
-    scenario("GPUs in use, and a node group that may not grow", "InsufficientResources", "; pod didn't trigger scale-up: 1 max").of(unschedulable(GPUS, events=[event("uid-demo-worker-1", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", warning=False)])),
+    scenario("GPUs in use, and a node group that may not grow", "InsufficientResources", "; pod didn't trigger scale-up: 1 max").of(unschedulable(GPUS, events=[event("uid-demo-worker-1", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", warning=False)]), "or raise the maximum size of the node group"),
     scenario("GPUs for a part of the job", "InsufficientResources", "request nvidia.com/gpu=16 together, all nodes have 8").of(unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8"), node("node-2")])),
     scenario("GPUs on no node", "NodeTooSmall", "nvidia.com/gpu=8", "the largest has 4").of(unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="4"), node("node-2")])),
     scenario("taint, by a scheduler that does not name it", "UntoleratedTaint", "the nodes that are otherwise suitable have the taints gpu=only").of(unschedulable("0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/1 nodes", template={"tolerations": [{"key": "lab", "operator": "Exists"}, {"key": "team", "operator": "Exists"}]}, nodes=[{**node(), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}, {"key": "lab", "effect": "NoSchedule"}, {"key": "gpu", "value": "only", "effect": "NoSchedule"}]}}])),
@@ -880,9 +883,18 @@ SCENARIOS = (
     scenario("succeeded while workers ran", "Succeeded", "has succeeded").of(found({"Master-0": lambda pod: pod.succeeded(), "Worker-0": running}, replicas={"Master": 1, "Worker": 1})),
     scenario("nothing is printed", "Running", "2/2 Running; nothing was printed for 20 min; the last line, by Worker-1: waiting for /data/_SUCCESS", now=NOW + 1200).of(both_running(printed_at={"demo-worker-0": NOW - 9, "demo-worker-1": NOW}, last_lines={"demo-worker-0": "epoch 1", "demo-worker-1": "waiting for /data/_SUCCESS"})),
     scenario("running", "Running", "2/2 Running").of(beside(running)),
-    scenario("stalled, and one replica does something else", "Stalled", "has reported no progress since 22:13; the last line of Worker-1, 71 s old: open /mnt/nfs/shard-12.tar").of(stalled(worker_0=STEPS, worker_1=(*STEPS, "open /mnt/nfs/shard-12.tar"), worker_2=STEPS)),
+    scenario("stalled, and one replica does something else", "Stalled", "has reported no progress since 22:13; the last line of Worker-1, 71 s old: open /mnt/nfs/shard-12.tar").of(stalled(worker_0=STEPS, worker_1=(*STEPS, "open /mnt/nfs/shard-12.tar"), worker_2=STEPS), "the last line of Worker-0, 70 s old: step 4", "kubectl exec demo-worker-1 -- py-spy dump"),
     scenario("failed by a stall", "Stalled", "no progress since 22:13; the last line of Worker-1: waiting for shard 4").of(ended_by_limit("Stalled", STEPS, (*STEPS, "waiting for shard 4"))),
-    scenario("a deadline, and a replica that waits for something else", "DeadlineExceeded", "; the last line of Worker-1: Lock 7 not").of(ended_by_limit("DeadlineExceeded", AT_BARRIER, (*STEPS[:1], *["Lock 7 not acquired, waiting 0.05 s"] * 9), AT_BARRIER)),
-    scenario("a deadline, and replicas in an init container", "DeadlineExceeded", "Worker-1, Worker-2 had not started: its init container prepare was running, its last line: waiting for cache:6379; active", "; the last line of Worker-0: waiting for 2 workers").of(ended_by_limit("DeadlineExceeded", ("waiting for 2 workers",), WAITS, WAITS[::-1], init=(1, 2))),
+    scenario("a deadline, and a replica that waits for something else", "DeadlineExceeded", "; the last line of Worker-1: Lock 7 not").of(ended_by_limit("DeadlineExceeded", AT_BARRIER, (*STEPS[:1], *["Lock 7 not acquired, waiting 0.05 s"] * 9), AT_BARRIER), "if it hung, see what Worker-1 waited for: while it runs"),
+    scenario("a deadline, and replicas in an init container", "DeadlineExceeded", "Worker-1, Worker-2 had not started: its init container prepare was running, its last line: waiting for cache:6379; active", "; the last line of Worker-0: waiting for 2 workers").of(ended_by_limit("DeadlineExceeded", ("waiting for 2 workers",), WAITS, WAITS[::-1], init=(1, 2)), "see what the init container prepare waits for"),
     scenario("stalled by a thread that has ended", "StorageFailed", "Worker-1", "Errno 116", "; PyTorchJob demo has reported").of(stalled(worker_0=STEPS, worker_1=DIED)),
+    # what else is told
+    scenario("a container of a job that has succeeded", "Succeeded").of(found({"Master-0": lambda pod: sidecar_failed(pod, looping=False), "Worker-0": lambda pod: pod.succeeded()}, replicas={"Master": 1, "Worker": 1}), "container sidecar: failed with exit code 3"),
+    scenario("nodes that are avoided", "SIGKILL").of(found({"Worker-0": lambda pod: pod.failed(137), "Worker-1": lambda pod: pod.failed(1)}, policy="OnFailure", run_policy={"nodeLossSeconds": 30}), "new pods avoid node node-1: 2 pods failed or were lost there"),
+    scenario("a pod that may run twice", "NodeDoesNotAnswer").of(found({"Worker-0": running, "Worker-1": stuck_on}, run_policy={"nodeLossSeconds": 30}), "kubectl annotate pod demo-worker-1 kueue.x-k8s.io/safe-to-forcefully-delete=true"),
+    scenario("a module that the cluster's python lacks", "ModuleNotFound").of(failed(1, lines=("ModuleNotFoundError: No module named 'tqdm'",), nodes=[{**node(), "metadata": {"name": "local", "annotations": {"localcluster/python": "/env/bin/python"}}}]), "the pods' python is /env/bin/python"),
+    scenario("torchrun alone, while it runs", "Running").of(both_running(**NO_RENDEZVOUS), "torchrun has no rendezvous"),
+    scenario("torchrun alone, when it has failed", "ProgramFailed").of(failed(1, **NO_RENDEZVOUS), "torchrun has no rendezvous"),
+    scenario("scaled in vain", "Running").of(both_running(events=[event(job_manifest(PYTORCH, {})["metadata"]["uid"], "SpecWarning", "Scaling Worker does not affect running replicas")]), "Scaling Worker does not affect running replicas"),
+    scenario("no room, and a node that comes", "InsufficientResources").of(found({"Worker-0": running, "Worker-1": lambda pod: pod.unschedulable("0/3 nodes are available: 3 Insufficient cpu.")}, events=[event("uid-demo-worker-1", "TriggeredScaleUp", "pod triggered scale-up: [{gpu 2->3 (max: 5)}]", warning=False)]), "the cluster autoscaler adds a node: pod triggered scale-up: [{gpu 2->3 (max: 5)}]"),
 )  # fmt: skip
