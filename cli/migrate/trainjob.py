@@ -87,7 +87,7 @@ def _check_name(job: Job, groups: list[Group], notes: Notes) -> None:
 
 def planned_pods(framework: Framework, job: Job) -> dict[Replica, Json]:
     """What the operator would create: labels, annotations and spec of the pod of each replica, without marks of its own."""
-    policy = job.run_policy.model_copy(update={"suspend": False, "managed_by": None})
+    policy = job.run_policy.model_copy(update={"suspend": False, "managed_by": None, "elastic": None})
     begun = replace(job, spec=job.spec.model_copy(update={"run_policy": policy}), uid=job.uid or "unknown")
     # Every replica is created, whatever it would wait for.
     decision = plan(replace(framework, may_create=lambda *_: True), begun, Observed(), 0.0)
