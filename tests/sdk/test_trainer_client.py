@@ -1,16 +1,17 @@
 """The SDK of Kubeflow Trainer as it is on PyPI against the embedded cluster: each call of `TrainerClient`."""
 
 import importlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.architecture.source import ROOT
 from tests.cli.commands import PATIENCE, Kubectl, cluster_up
 from tests.docs.blocks import blocks
 
@@ -19,7 +20,7 @@ trainer_sdk = pytest.importorskip("kubeflow.trainer", reason=WHY)
 options: Any = importlib.import_module("kubeflow.trainer.options")
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore")]
 #: The interpreter of the pods, which has PyTorch; that of this environment has not.
-PODS = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "python"
+PODS = ROOT / ".venv" / "bin" / "python"
 SECONDS = int(PATIENCE) // 3
 PYTHON = str(PODS if PODS.exists() else sys.executable)
 
@@ -119,14 +120,20 @@ def test_a_function_by_mpirun(client: Any) -> None:
     client.delete_job(name)
 
 
-def test_the_code_of_the_page(kubectl: Kubectl) -> None:
-    """docs/kubeflow-sdk.md, from a file: the SDK sends the source of a function."""
-    first, second = (block for block in blocks() if block.document.name == "kubeflow-sdk.md" and block.language == "python")
-    (page := kubectl.kubeconfig.parent / "page.py").write_text(f"{first.text}\n{second.text}")
+def _code(document: str) -> str:
+    if document.endswith(".md"):
+        return "\n".join(block.text for block in blocks() if block.document.name == document and block.language == "python")
+    cells = json.loads((ROOT / "docs/notebooks" / document).read_text())["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+
+
+@pytest.mark.parametrize("document", ["kubeflow-sdk.md", "kubeflow-sdk.ipynb"])
+def test_the_code_of_the_documents(kubectl: Kubectl, document: str) -> None:
+    """From a file, as from a notebook: the SDK sends the source of a function."""
+    (page := kubectl.kubeconfig.parent / "page.py").write_text(_code(document))
     environment = {**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)}
-    done = subprocess.run(
-        [sys.executable, str(page)], capture_output=True, text=True, timeout=PATIENCE, env=environment, check=False
-    )
+    argv = [sys.executable, str(page)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert "torch-distributed torch" in done.stdout
     assert "[('node-0', 'Succeeded'), ('node-1', 'Succeeded')]\nnode 1 of 2: round 0\nnode 1 of 2: round 1" in done.stdout
