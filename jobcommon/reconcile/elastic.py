@@ -60,22 +60,25 @@ class Elastic(PodShape, Lifecycle):
 
     def propose(self) -> Iterable[NewAttempt]:
         """The resize that is due."""
-        return [NewAttempt(cause)] if (cause := self._resize()) is not None else []
+        job = self._job
+        # While pods are gathered, the members change without an attempt.
+        if not job.restarts_together or self.view.start_time is None or job.is_gathering:
+            return []
+        cause = self._cause if job.status.attempt_replicas else self._of_unrecorded_pods
+        return [NewAttempt(f"it is resized{cause}")] if cause else []
 
-    def _resize(self) -> str | None:
-        """The same as a part of a sentence. While pods are gathered, the members change without an attempt."""
-        if not self._job.restarts_together or self.view.start_time is None or self._job.is_gathering:
-            return None
-        if self._job.status.attempt_replicas:
-            return self._cause
-        # The pods were made before the size was on record, and the spec has changed in between. Those that were made before
-        # restartScope Job have no size: they know of another one if some are missing or too many.
+    @property
+    def _of_unrecorded_pods(self) -> str:
+        """The resize if the pods were made before the size was on record, and the spec has changed in between.
+
+        Those that were made before restartScope Job have no size: they know of another one if some are missing or too many.
+        """
         view = self.view
         other = {s.pod.annotations.get(labels.SIZE, "") for s in view.slots.wanted.values() if not is_spare(s.pod)}
         other -= {size_text(view.framework, self._job)}
         if not (limits.is_started(self._job) and (view.missing or view.slots.surplus)):
             other -= {""}
-        return f"it is resized: its pods belong to a job with {max(other) or 'other replicas'}" if other else None
+        return f": its pods belong to a job with {max(other) or 'other replicas'}" if other else ""
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
         """The members of the attempt that the status is of, and whether they are still gathered."""
@@ -130,7 +133,7 @@ class Elastic(PodShape, Lifecycle):
             return ()
         if not member and not (slot.replica.type == self._kind and slot.replica.index in self._left_out):
             return None
-        if slot.over and not slot.deleting and self._now < in_place.again_at(slot, self._tried_since, self._now):
+        if slot.over and not slot.deleting and self._now < self._again_at(slot):
             return ()
         if member:
             return self._in_place.first_start(slot)
@@ -172,12 +175,13 @@ class Elastic(PodShape, Lifecycle):
 
     def _wakes(self) -> Iterable[float]:
         """When it can be resized next, and when a spare pod is to be made anew."""
-        found = [self._due if self._smaller is not None else None, self._grows_at, *self._joins_at]
-        found += [at for slot in self.view.slots.ours if (at := slot.removal_due) is not None and at > self._now]
-        for slot in (*self.view.slots.notable, *self.view.slots.spare):
+        slots = self.view.slots
+        found = [self._due, *([self._grows_at] if self._grows_at is not None else []), *self._joins_at]
+        for slot in (*slots.notable, *slots.earlier, *slots.spare) if self._policy is not None else ():
+            found.append(slot.removal_due or inf)
             if is_spare(slot.pod):
-                found += [in_place.again_at(slot, self._tried_since, self._now)] if slot.over else [self._tried_until(slot)]
-        return [at for at in found if at is not None and at < inf]
+                found.append(self._again_at(slot) if slot.over else self._tried_until(slot))
+        return [at for at in found if at < inf]
 
     # -- the members --------------------------------------------------------------------------------------------------
 
@@ -236,17 +240,17 @@ class Elastic(PodShape, Lifecycle):
         return [(kind, old, new) for kind, old, new in pairs if old != new or kind == others]
 
     @property
-    def _cause(self) -> str | None:
-        """The resize as a part of a sentence; None if nothing changes."""
+    def _cause(self) -> str:
+        """The resize as a part of a sentence; "" if nothing changes."""
         if not self._changes:
-            return None
-        text = " and ".join(f"from {old} to {new} {named(kind)}" for kind, old, new in self._changes)
+            return ""
+        text = " " + " and ".join(f"from {old} to {new} {named(kind)}" for kind, old, new in self._changes)
         (kind, old, new), *_ = self._changes
         if kind == self._kind and new > old and self._joining:
-            return f"it is resized {text}, for which there are nodes"
+            return f"{text}, for which there are nodes"
         if kind == self._kind and self._smaller is not None and self._next[1] >= self._smaller > self._out:
-            return f"it is resized {text}: {self._no_room}"
-        return f"it is resized {text}"
+            return f"{text}: {self._no_room}"
+        return text
 
     @property
     def _no_room(self) -> str:
@@ -260,15 +264,15 @@ class Elastic(PodShape, Lifecycle):
     def _without_room(self) -> Mapping[Replica, float]:
         """The members for which there is no room, and since when (seconds since the epoch).
 
-        Also those whose kubelet has set up nothing yet, or rejects the pod: their node does not serve them.
+        Also those whose kubelet rejects the pod, or has not set it up in time: their node does not serve them.
         """
         view, job = self.view, self._job
         began = trusted(parse_time(job.status.gathering_since or job.status.last_restart_time), self._now) or self._now
         waits = ((replica, wait) for replica, wait in view.without_node.items() if wait.why is Why.NO_ROOM)
         found = {replica: began if wait.since is None else wait.since for replica, wait in waits if job.has(replica)}
         for slot in view.slots.notable:
-            if is_spare(slot.pod) and slot.replica not in found and slot.pod.scheduled and not holds_node(slot.pod):
-                found[slot.replica] = began if slot.over else _placed(slot, self._now)
+            if is_spare(slot.pod) and slot.replica not in found and (slot.over or self._now >= self._tried_until(slot)):
+                found[slot.replica] = began if slot.over else _placed_at(slot, self._now)
         # After one has given its node away for another type, that is waited for again.
         return {r: since if r.type == self._kind else max(since, began) for r, since in found.items()}
 
@@ -276,10 +280,10 @@ class Elastic(PodShape, Lifecycle):
     def _placed(self) -> Mapping[Replica, float]:
         """The members whose node can run them, and since when."""
         view, now, absent = self.view, self._now, self._without_room
-        found = {slot.replica: _placed(slot, now) for slot in view.slots.earlier if _is_stopped(view, slot)}
+        found = {slot.replica: _placed_at(slot, now) for slot in view.slots.earlier if _is_stopped(view, slot)}
         for slot in view.slots.wanted.values():
             if holds_node(slot.pod) if is_spare(slot.pod) else slot.state is not STARTING or slot.pod.scheduled:
-                found[slot.replica] = _placed(slot, now)
+                found[slot.replica] = _placed_at(slot, now)
         return {replica: at for replica, at in found.items() if replica not in absent}
 
     @cached_property
@@ -364,7 +368,7 @@ class Elastic(PodShape, Lifecycle):
     def _ready(self) -> Mapping[int, float]:
         """Those of them whose pod has a node that serves it, and since when."""
         spare = (s for s in self.view.slots.spare if s.replica.type == self._kind and s.replica.index in self._left_out)
-        return {s.replica.index: _placed(s, self._now) for s in spare if s.stays and holds_node(s.pod)}
+        return {s.replica.index: _placed_at(s, self._now) for s in spare if s.stays and holds_node(s.pod)}
 
     @cached_property
     def _joins_at(self) -> Sequence[float]:
@@ -404,18 +408,23 @@ class Elastic(PodShape, Lifecycle):
         report = self._job.status.trainer_status
         return next((m.value for m in (report.metrics if report is not None else None) or () if m.name == CHECKPOINT), None)
 
-    @property
-    def _tried_since(self) -> float:
-        """Since when pods are made that are not started yet (seconds since the epoch)."""
-        return trusted(parse_time(self._job.status.gathering_since), self._now) or self._grows_at or self._now
-
     def _tried_until(self, slot: Slot) -> float:
-        """Until when a spare pod may hold a node that has not set it up."""
-        held = slot.pod.scheduled and not self._job.has(slot.replica) and not holds_node(slot.pod)
-        return _placed(slot, self._now) + self._grow_after if held else inf
+        """Until when a node may set up a pod that starts nothing (seconds since the epoch); infinity for one that has."""
+        if not slot.pod.scheduled or holds_node(slot.pod):
+            return inf
+        return _placed_at(slot, self._now) + (self._shrink_after if self._job.has(slot.replica) else self._grow_after)
+
+    def _again_at(self, slot: Slot) -> float:
+        """When the ended pod of a program that has not begun is made anew (seconds since the epoch).
+
+        The pauses grow with the time since when such pods are made, up to that of a restart.
+        """
+        since = trusted(parse_time(self._job.status.gathering_since), self._now) or self._grows_at or self._now
+        ended = trusted(slot.pod.started, self._now) or self._now
+        return ended + min(max(ended - since, limits.FIRST_RESTART_DELAY), limits.MAX_RESTART_DELAY)
 
 
-def _placed(slot: Slot, now: float) -> float:
+def _placed_at(slot: Slot, now: float) -> float:
     """When the pod got its node, as far as that is known (seconds since the epoch)."""
     pod = slot.pod
     return trusted(pod.creation_time if pod.scheduled_time is None else pod.scheduled_time, now) or 0.0

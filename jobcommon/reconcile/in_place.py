@@ -349,15 +349,6 @@ def spare(job: Job, pod: dict[str, Any]) -> dict[str, Any]:
     return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}, "spec": spec}
 
 
-def again_at(slot: Slot, since: float, now: float) -> float:
-    """When the ended pod of a program that has not begun is made anew (seconds since the epoch).
-
-    The pauses grow with the time since when such pods are made, up to that of a restart.
-    """
-    ended = trusted(slot.pod.started, now) or now
-    return ended + min(max(ended - since, limits.FIRST_RESTART_DELAY), limits.MAX_RESTART_DELAY)
-
-
 def origin(job: Job, replica: Replica, digest: str) -> dict[str, str]:
     """The annotations that say what a new pod was made from."""
     found = {labels.TEMPLATE: digest}
