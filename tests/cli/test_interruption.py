@@ -15,7 +15,6 @@ import pytest
 from jobcommon.cli import process
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.output import prepare_streams
-from jobcommon.testutil.polling import polled_blocking
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, answered, processes_with, started
 from tests.cli.test_commands import VALID
 
@@ -29,11 +28,6 @@ spec:
   pytorchReplicaSpecs: {{Worker: {{replicas: 2, template: {{spec: {{containers: [
     {{name: pytorch, image: any, command: [sh, -c, "trap '' TERM; sleep {marker} & echo ready; wait"]}}]}}}}}}}}
 """
-
-
-def until_none_left(marker: str) -> None:
-    """Wait until no process has `marker` in its command line."""
-    polled_blocking(lambda: processes_with(marker), lambda left: not left)
 
 
 @pytest.fixture
@@ -79,14 +73,6 @@ def test_ctrl_c_ends_a_command_that_still_reads_its_imports(module: str, tmp_pat
     command = [sys.executable, "-c", INTERRUPTED, module, "run", "-f", str(tmp_path / "job.yaml")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted; nothing is left running\n")
-
-
-def test_kill_9_leaves_no_process_either(marker: str, tmp_path: Path) -> None:
-    (tmp_path / "job.yaml").write_text(JOB.format(marker=marker))
-    with started("run", "-f", str(tmp_path / "job.yaml"), until="| ready") as process:
-        process.kill()
-        process.wait(PATIENCE)
-        until_none_left(marker)
 
 
 def test_up_takes_its_kubeconfig_away_and_ends_with_0(tmp_path: Path) -> None:
