@@ -6,6 +6,8 @@ from jobcommon import Check, Framework, mapping_of
 from jobcommon.operators.trainjob.kinds import GROUP
 from jobcommon.operators.trainjob.resolved import Json, Resolved
 
+GONE = "gone"
+"""Beside the fields of a runtime: whether it is known from the job's own copy alone."""
 _DEVICES = ("cpu", "nvidia.com/gpu", "google.com/tpu", "huawei.com/Ascend910")
 
 
@@ -34,6 +36,13 @@ def _without_device(_framework: Framework, resolved: Resolved, _runtime: Json) -
     )
 
 
+def _gone(_framework: Framework, _resolved: Resolved, runtime: Json) -> str | None:
+    if not runtime.get(GONE):
+        return None
+    name = mapping_of(runtime.get("metadata")).get("name")
+    return f"the runtime {name} was deleted: the job goes on with its copy, but get_job() of the Kubeflow SDK fails without it"
+
+
 def _without_gang(framework: Framework, resolved: Resolved, _runtime: Json) -> str | None:
     if not resolved.gang or framework.options.gang is not None:
         return None
@@ -49,6 +58,7 @@ _ALL: Sequence[tuple[str, str, Callable[[Framework, Resolved, Json], str | None]
         _without_effect,
     ),
     ("DeprecatedRuntime", f"the runtime has the label `{GROUP}/support: deprecated`", _deprecated),
+    ("RuntimeGone", "the runtime was deleted after the job had begun", _gone),
     ("NoGangScheduler", "the runtime has a `podGroupPolicy`, and the operator no gang scheduler", _without_gang),
     ("DeviceUnknown", "`limits` of the trainer have neither `cpu` nor a device that the Kubeflow SDK knows", _without_device),
 )

@@ -31,7 +31,7 @@ from jobcommon import (
     mappings_in,
 )
 from jobcommon.operators.trainjob import environment
-from jobcommon.operators.trainjob.checks import checks
+from jobcommon.operators.trainjob.checks import GONE, checks
 from jobcommon.operators.trainjob.kinds import API_VERSION, GROUP, OWN_FIELDS, RUNTIMES, TRAINJOB_DEFINITION
 from jobcommon.operators.trainjob.labels import job_labels, pod_labels
 from jobcommon.operators.trainjob.options import TrainJobOptions
@@ -76,7 +76,8 @@ def specialize(framework: Framework, raw: Json, related: Mapping[ObjectKey, Json
     if isinstance(key, FieldError):
         return replace(alone, unresolved=(key,)), _manifest(raw, _bare_policy(raw, takes_reports), {})
     kept = snapshot_of(related.get(snapshot_key(raw)), raw)
-    runtime = kept if kept is not None else related.get(key)
+    live = related.get(key)
+    runtime = {**kept, GONE: live is None} if kept is not None else live
     if runtime is None:
         kind = next(kind for kind, plural in KINDS.items() if plural == key.plural)
         error = FieldError("spec.runtimeRef.name", f'Not found: there is no {kind} "{key.name}"')

@@ -21,6 +21,7 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.trainjob.framework import TRAINJOB
+from jobcommon.operators.trainjob.snapshot import snapshot_key
 from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
 from jobcommon.spec.checks import CHECKS
@@ -82,8 +83,12 @@ def trainjob(**row: Any) -> Job:
     """A TrainJob, as a row of tests/operators/trainjob.yaml has it."""
     runtime = base(row)
     runtime["metadata"]["labels"] |= row.get("labels", {})
-    key = ObjectKey("clustertrainingruntimes", "", "r")
-    framework, manifest = TRAINJOB.specialized(train_job(row), {key: runtime})
+    related: dict[ObjectKey, Any] = {ObjectKey("clustertrainingruntimes", "", "r"): runtime}
+    body = train_job(row)
+    if row.get("gone"):
+        own = {"ownerReferences": [{"uid": body["metadata"].setdefault("uid", "u")}]}
+        related = {snapshot_key(body): {"metadata": own, "data": {"runtime": json.dumps(runtime)}}}
+    framework, manifest = TRAINJOB.specialized(body, related)
     manifest = {**manifest, "metadata": {**manifest["metadata"], "uid": str(len(OWN))}}
     OWN[str(len(OWN))] = framework
     return read_job(framework, manifest)
@@ -171,6 +176,7 @@ CASES: list[tuple[str, Job, str | None]] = [
     ("by kubectl exec", mpi(2, "mpirun", "x", spec={"transport": "Exec"}, **as_user(1000)), None),
     ("a Job's own policy", trainjob(change={"JOBS.0.template.spec.podFailurePolicy": {}}), "WithoutEffect"),
     ("an old runtime", trainjob(labels={"trainer.kubeflow.org/support": "deprecated"}), "DeprecatedRuntime"),
+    ("no runtime any more", trainjob(gone=True), "RuntimeGone"),
     ("a gang", trainjob(change={"podGroupPolicy": {"coscheduling": {}}}), "NoGangScheduler"),
     ("memory alone", trainjob(**trainer_with(memory="1Gi")), "DeviceUnknown"),
     ("and a CPU", trainjob(**trainer_with(memory="1Gi", cpu="1")), None),
