@@ -67,6 +67,10 @@ async def nodes(
             (directory / name).write_bytes(content)
         await _install(there, port, made.pem)
         await there.until_served(WORKLOADS)
+        # A manager ends that starts before the kinds are listed.
+        await polled(
+            lambda: there.api.call("GET", GROUP), lambda found: "Workload" in [one["kind"] for one in found["resources"]]
+        )
         yield there, port
 
 
@@ -337,7 +341,9 @@ def labelled(framework: Framework) -> Job:
 async def test_another_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
     """MultiKueue: the job runs in the other cluster, its status comes back, and nothing is left there."""
     # MultiKueue connects to no cluster that lacks the definition of an integration which is on.
-    async with cluster(tmp_path_factory.mktemp("here"), BUILT_IN) as here, cluster(tmp_path_factory.mktemp("there")) as there:
+    near, far, kinds = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("there"), (*KINDS, TRAINJOB)
+    queued = (*BUILT_IN, "trainer.kubeflow.org/trainjob")
+    async with cluster(near, queued, kinds) as here, cluster(far, kinds=kinds) as there:
         source = {"kubeConfig": {"location": str(there.admin), "locationType": "Path"}}
         await make(here, "multikueueclusters", "MultiKueueCluster", "there", {"clusterSource": source})
         await make(here, "multikueueconfigs", "MultiKueueConfig", "all", {"clusters": ["there"]})
@@ -353,8 +359,15 @@ async def test_another_cluster(tmp_path_factory: pytest.TempPathFactory) -> None
             await there.finish(framework, name, sum(replicas.values()))
             await polled(lambda framework=framework, name=name: here.has(framework, name, "Succeeded"))
             assert not await here.pods(name)
+        await asyncio.gather(*(one.api.call("POST", RUNTIMES, runtime(name="plain")) for one in (here, there)))
+        await train(here, "t", 2, "away", annotations={"training.kubeflow.org/run-policy.backoffLimit": "0"})
+        await polled(lambda: there.all_run("t", 2))
+        assert (await here.job(TRAINJOB, "t"))["spec"]["managedBy"] == MULTIKUEUE
+        await there.end("t-node-0-0", 1)
+        await polled(lambda: here.has(TRAINJOB, "t", "Failed"))
+        assert not await here.pods("t")
         await polled(lambda: _no_workloads(there))
-        await asyncio.gather(*(polled(lambda framework=framework: _none(there, jobs(framework))) for framework in KINDS))
+        await asyncio.gather(*(polled(lambda framework=framework: _none(there, jobs(framework))) for framework in kinds))
 
 
 async def _no_workloads(there: Cluster) -> bool:
