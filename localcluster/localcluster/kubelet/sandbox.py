@@ -162,10 +162,11 @@ class Sandbox:
 
     async def launch(self, pod: Pod, container: Container, attempt: int) -> Launch:
         """Everything needed to start a container. Raises ConfigError, ImageNameError, VolumeError or NoCommandError."""
+        # As a kubelet does, which reads an image when volumes and network are there.
+        await self.setup(pod)
         image = str(container.get("image") or "")
         if image and (fault := images.fault(image)):
             raise ImageNameError(fault)
-        await self.setup(pod)
         options, isolation = self._shared.options, self._shared.isolation
         objects = await self._fetch(pod, references(container))
         address = "" if pod["spec"].get("hostNetwork") else pod["status"]["podIP"]

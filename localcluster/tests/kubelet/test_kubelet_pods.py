@@ -115,6 +115,17 @@ async def test_a_pod_without_a_command_says_why_it_waits(local: Cluster) -> None
     assert (warning["type"], warning["message"]) == ("Warning", waiting["message"])
 
 
+async def test_an_image_is_read_when_the_volumes_are_there(local: Cluster) -> None:
+    spec = {"volumes": [{"name": "v", "configMap": {"name": "cm"}}]}
+    await local.create(
+        pod("p", "true", spec=spec, image="none:latest:stopped", volumeMounts=[{"name": "v", "mountPath": "/v"}])
+    )
+    found = await local.until("p", lambda s: s.get("containerStatuses"))
+    assert state(found)["state"]["waiting"]["reason"] == "ContainerCreating"
+    await local.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm"}, "data": {"a": "1"}})
+    await local.until("p", lambda s: s["containerStatuses"][0]["state"].get("waiting", {}).get("reason") == "InvalidImageName")
+
+
 async def test_environment_volumes_and_names(local: Cluster) -> None:
     data = {"a": "one", "run": "#!/bin/sh\necho ran"}
     await local.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm"}, "data": data})
