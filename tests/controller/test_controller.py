@@ -252,16 +252,6 @@ def carried_out(bench: Bench, work: Work) -> None:
     bench.finish(work)
 
 
-def test_our_own_writes_cause_no_further_write(bench: Bench, manifest: Manifest) -> None:
-    carried_out(bench, bench.new(manifest))
-    settled(bench)
-    bench.say("pods", "MODIFIED", running_pod(bench, manifest))
-    running = bench.work()
-    assert running.plan.status is not None
-    carried_out(bench, running)
-    settled(bench)
-
-
 def settled(bench: Bench) -> None:
     """Whatever is planned now writes nothing."""
     while (work := bench.begin()) is not None:
@@ -721,13 +711,6 @@ def test_companions_are_seen_by_their_owner(manifest: Manifest) -> None:
     bench.controller.queue.done(("default", "demo"))
     bench.say("configmaps", "MODIFIED", {**created(create), "data": {"a": "c"}})
     assert [str(action) for action in bench.work().plan.actions] == ["update configmaps/demo-config"]
-
-
-def test_a_service_that_a_user_deletes_is_created_again(bench: Bench, manifest: Manifest) -> None:
-    (service, *_) = [a for a in start(bench, manifest).plan.actions if isinstance(a, Create)]
-    bench.finish(bench.work())
-    bench.say("services", "DELETED", created(service))
-    assert pods_of(bench.work()) == ["create services/demo"]
 
 
 def test_an_invalid_pod_is_not_kept_waiting_by_a_quota(bench: Bench, manifest: Manifest) -> None:
