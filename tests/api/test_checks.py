@@ -195,7 +195,8 @@ def test_a_check_applies_where_it_should_and_nowhere_else(of: Job, wanted: str |
 
 def test_no_example_is_warned() -> None:
     manifests = load(sorted(str(path) for path in ROOT.glob("examples/**/*.y*ml")))
-    jobs = [checked(manifest, kind) for manifest in manifests if (kind := of_manifest(manifest.body)) is not None]
+    kinds = [(manifest, kind) for manifest in manifests if (kind := of_manifest(manifest.body)) is not None]
+    jobs = [checked(manifest, kind, others=manifests) for manifest, kind in kinds]
     assert len(jobs) > 15
     assert [warning for found in jobs for warning in found.warnings] == []
 
