@@ -63,7 +63,7 @@ demo-elastic: $(DEV) ## a training is scaled, loses a node, goes on with fewer r
 
 # Some three times what it takes, with and without coverage: a busy machine's loops vary. The unit is that of testutil/effort.py.
 # With SERVER=real those with a cluster, on etcd and kube-apiserver from KUBEBUILDER_ASSETS, where the embedded server stands else.
-test: export MOST_LOOPS = $(if $(SERVER),0,$(if $(COVERAGE),3200000,1800000))
+test: export MOST_LOOPS = $(if $(SERVER),0,$(if $(COVERAGE),2000000,1100000))
 test: export JOBCOMMON_SERVER = $(SERVER)
 test: $(DEV) ## run the tests, but for the slow ones; SERVER=real: those with a cluster on a real API server
 	$(PYTEST) -q -n $(WORKERS) --dist loadfile -m '$(if $(SERVER),cluster and )not slow' $(COVERED)
