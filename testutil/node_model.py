@@ -141,7 +141,8 @@ class NodeModel:
     def _ends_at(self, pod: Pod) -> float:
         """When a program that was asked to end has ended."""
         grace = float(pod.raw["metadata"].get("deletionGracePeriodSeconds", 0))
-        return (pod.view.deletion_time or self.now) - grace + min(grace, self.stops_after)
+        takes = self.stops_after * (1.0 if self.order is None else Random(pod.view.uid).random())  # noqa: S311
+        return (pod.view.deletion_time or self.now) - grace + min(grace, takes)
 
     def _next_end(self) -> float | None:
         ends = [self._ends_at(pod) for pod in self.pods.values() if pod.view.deletion_time is not None]

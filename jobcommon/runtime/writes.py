@@ -71,8 +71,11 @@ def _with_image(action: SetImage) -> list[dict[str, Any]]:
 
 
 def _images(action: SetImage) -> dict[str, Any]:
-    """The patch that changes the images of several containers. A webhook may have put others before them, so it names them."""
-    named = [*action.others, ("containers", action.container, action.image)]
+    """The patch that changes the images of several containers. A webhook may have put others before them, so it names them.
+
+    They are in the order of the pod: the API server takes that of the patch, and refuses a pod with another one.
+    """
+    named = [("containers", action.container, action.image), *action.others]
     found = {part: [{"name": name, "image": image} for of, name, image in named if of == part] for part, _, _ in named}
     metadata = {"uid": action.uid, "resourceVersion": action.version, "annotations": dict(action.annotations)}
     return {"metadata": metadata, "spec": found}

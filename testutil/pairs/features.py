@@ -141,7 +141,7 @@ def lose_nodes(world: ClusterModel) -> None:
     for name in world.chance.sample(names, world.chance.randint(1, len(names) - 1) if len(names) > 1 else 0):
         world.truth.by_others += 1
         world.lose_node_of(name)
-    world.room = sum(pod.view.scheduled for pod in world.pods.values())
+    world.room = _used(world)
 
 
 def silence_nodes(world: ClusterModel) -> None:
@@ -155,6 +155,21 @@ def restore_nodes(world: ClusterModel) -> None:
     world.silent.clear()
     world.silent_since.clear()
     world.room, world.trouble = PLENTY, ""
+
+
+def free_node(world: ClusterModel) -> None:
+    """There is one node more."""
+    world.room = min(PLENTY, _used(world) + 1)
+
+
+def _used(world: ClusterModel) -> int:
+    """The nodes that pods have."""
+    return sum(pod.view.scheduled and pod.view.phase in ("Pending", "Running") for pod in world.pods.values())
+
+
+def run_long(world: ClusterModel) -> None:
+    """Nothing happens for a long time."""
+    world.wait(400)
 
 
 def spoil(world: ClusterModel) -> None:
@@ -233,8 +248,8 @@ _JOB = {"restartScope": "Job"}
 _REPORTS = {"reportProgress": True, "progressDeadlineSeconds": 60}
 _ELASTIC = {"minReplicas": 1, "maxReplicas": 4, "shrinkAfterSeconds": 20, "growAfterSeconds": 40}
 _NODES = (
-    *(fill, scale, evict, run_on, run_on, lose_nodes, silence_nodes, restore_nodes, restore_nodes, spoil, ration, share),
-    replace_job,
+    *(fill, scale, evict, run_long, run_long, run_long, run_long, lose_nodes, lose_nodes, silence_nodes, free_node, free_node),
+    *(restore_nodes, spoil, ration, share, replace_job),
 )
 _HELPERS = ({"name": "prepare", "image": "prepare"}, {"name": "proxy", "image": "proxy", "restartPolicy": "Always"})
 FEATURES: Mapping[str, Feature] = {
@@ -273,7 +288,7 @@ FEATURES: Mapping[str, Feature] = {
         Feature("crashes", {}, (die, die)),
     )
 }
-QUIET = {run_on, fill, restore_nodes, spoil, ration, share, die, forbid_logs, hide_flavor, refuse}
+QUIET = {run_on, run_long, fill, free_node, restore_nodes, spoil, ration, share, die, forbid_logs, hide_flavor, refuse}
 """What is no reason to restart a program that runs."""
 COMMON: tuple[Happening, ...] = (run_on, run_on, run_on, exit_one, delete)
 

@@ -126,8 +126,11 @@ class Members:
         leaders = {job.pod_name(r) for r in job.replicas if r.type != KIND}
         silent = {name: pod.view for name, pod in world.pods.items() if pod.view.uid in world.silent}
         bad = {name for name, pod in world.pods.items() if world.on_bad_node(pod)}
-        # Until a silent node's pods are to be gone they belong to the job.
-        if any((pod.deletion_time or world.now) >= world.now for pod in silent.values()) or leaders & {*silent, *bad}:
+        # Until a silent node's pods are to be gone they belong to the job, and those of an earlier job keep their names.
+        kept = (
+            (pod.deletion_time or world.now) >= world.now or pod.owner.uid != job.uid for pod in silent.values() if pod.owner
+        )
+        if any(kept) or leaders & {*silent, *bad}:
             return None
         if world.trouble and not job.restarts_in_place:
             return None

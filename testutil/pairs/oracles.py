@@ -78,7 +78,7 @@ class Oracles:
             self.vacant_since = world.now
         elif world.now > self.vacant_since + LONGEST_DELAY + SLACK:
             message = job.status.conditions[-1].message if job.status.conditions else ""
-            if "wait" not in message and "quota" not in message:
+            if not any(word in message for word in ("wait", "quota", "refused")):
                 yield f"vacancy: {vacant[0]} has no pod since {self.vacant_since:.0f}, and the condition says: {message}"
 
     def _progress(self) -> Iterator[str]:

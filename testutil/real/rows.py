@@ -258,21 +258,24 @@ def resizes() -> Iterator[Row]:
         (run(*pair), reads(2, *pair), scale("Worker", 2), ungated("worker-1"), attempt_runs(1, *pair), reads(3, *four[:3]),
             kept(*four[:3]), end(0, "master-0")),
         Expected(events=("PyTorchJobRestarting",)), job)
-    yield _losing_a_node()
+    yield _losing_a_node("Auto", "OnFailure")
+    other = script("other", "while [ ! -s /told/ends ]; do sleep 0.2; done", volumeMounts=list(MOUNTS))
+    yield _losing_a_node("Recreate", "Never", other)
 
 
-def _losing_a_node() -> Row:
-    """The only node that suits Worker-1 is lost: the others keep their pods and train as ranks 0 to 3 until it is back."""
+def _losing_a_node(method: str, restart: str, *others: Manifest) -> Row:
+    """The only node that suits Worker-1 is lost: the others train on as ranks 0 to 3 until it is back."""
     pods = ("master-0", *(f"worker-{index}" for index in range(4)))
     rest = tuple(pod for pod in pods if pod != "worker-1")
-    policy = {"restartScope": "Job", "restartMethod": "Auto", "elastic": {"shrinkAfterSeconds": 3, "growAfterSeconds": 5}}
+    policy = {"restartScope": "Job", "restartMethod": method, "elastic": {"shrinkAfterSeconds": 3, "growAfterSeconds": 5}}
     counts, first = {"Master": 1, "Worker": 4}, script("first", "exit 0")
-    job = PYTORCHJOB.job("OnFailure", replicas=counts, run_policy=policy, initContainers=[first])
+    job = PYTORCHJOB.job(restart, replicas=counts, run_policy=policy, others=others, initContainers=[first])
     only = {"spec": {"nodeSelector": {OFFER: "yes"}}}
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["overrides"] = [{"indices": [1], "template": only}]
-    return Row("elastic: the node of a worker in the middle is lost, and comes back",
-        (node_offers(True), run(*pods), reads(5, *pods), node_offers(False), evict("worker-1"), reads(4, *rest), kept(*rest),
-            node_offers(True), run(*pods), reads(5, *pods), kept(*rest), end(0, "master-0")),
+    stay = (kept(*rest),) if method == "Auto" else ()
+    return Row(f"elastic: the node of a worker in the middle is lost, and comes back, {method} under {restart}",
+        (node_offers(True), run(*pods), reads(5, *pods), node_offers(False), evict("worker-1"), reads(4, *rest), *stay,
+            node_offers(True), run(*pods), reads(5, *pods), *stay, end(0, "master-0")),
         Expected(disruptions=1, events=("PyTorchJobRestarting",)), job)
 
 

@@ -178,7 +178,8 @@ async def reads(row: Run, world: int, *pods: str) -> None:
     """Wait until the present run of each of these pods has read a WORLD_SIZE of so many, and a RANK in the order given."""
 
     async def holds() -> bool:
-        lines = [(await _log(row, pod)).partition("\n")[0] for pod in pods]
+        main = ("container", row.framework.container)
+        lines = [(await _log(row, pod, main)).partition("\n")[0] for pod in pods]
         return all(line.endswith(f" of {world}, rank {rank}") for rank, line in enumerate(lines))
 
     await row.eventually(holds, f"{pods} read {world}")
