@@ -80,6 +80,8 @@ async def holder_of(transport: Transport, lease: str, now: float) -> str:
     """
     query = (("fieldSelector", f"metadata.name={lease}"),)
     response = await transport.send(Request("GET", "/apis/coordination.k8s.io/v1/leases", query))
+    if response.status in (403, 404):
+        return ""
     if response.status >= 400:
         raise response_error(response)
     for found in _leases(response.body).items:

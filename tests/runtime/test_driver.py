@@ -19,10 +19,11 @@ from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
 from jobcommon.runtime import logging
+from jobcommon.runtime.discovery import holder_of
 from jobcommon.runtime.driver import RIVAL_SECONDS, Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import FlowController
-from tests.runtime.fakes import TESTJOB, a_job, quiet_log, reply, turns
+from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, quiet_log, refusal, reply, turns
 from tests.runtime.world import JOBS, World, operating, world_with_testjobs
 
 
@@ -288,6 +289,11 @@ async def test_a_cache_that_stumbles_starts_anew(world: World, monkeypatch: pyte
         await turns()
         monkeypatch.setattr(bench.controller, "take", take)
         await bench.clock.until(bench.has("job"), step=0.1)
+
+
+async def test_an_operator_acts_if_it_may_not_see_whether_another_does() -> None:
+    refusing = ScriptedTransport().on("GET", "/apis/coordination", refusal(403))
+    assert await holder_of(refusing, "rival", 0.0) == ""
 
 
 async def test_an_operator_does_not_act_while_another_controller_of_the_kind_does() -> None:
