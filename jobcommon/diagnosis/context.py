@@ -26,13 +26,8 @@ _OF_MASTER = "make the program take MASTER_ADDR and MASTER_PORT from its environ
 _COLLECTIVE = re.compile(
     r"c10d|TCPStore|rendezvous|\bDist\w+Error|nccl|gloo|rabit|tracker|collective|\branks?\b|elastic|\bmpi", re.IGNORECASE
 )
-# A rank of MPI, and a task of TensorFlow's coordinator, which JAX uses, too.
-_RANK = re.compile(r"rank (\d+)(?: called MPI_Abort| failed first| ended first|(?=: ))")
+# A task of TensorFlow's coordinator, which JAX uses, too.
 _TASK = re.compile(r"/job:(?!localhost)(\w+)/replica:\d+/task:(\d+)")
-# Options of mpirun that place ranks by the hostfile, and those that place them in another way.
-_BY = re.compile(r"\s--?map-by[ =](slot|node)(?=\s|$)")
-_PER_HOST = re.compile(r"\s-(?:-?npernode|N)[ =](\d{1,6})(?=\s|$)")
-_PLACED = re.compile(r"\bhorovodrun\b|\s(?:-H|--?host|--?hostfile|--?(?:map|rank)-?by|--?bynode|-ppn|-perhost|--?rankfile)\b")
 _HOSTS = "mpirun takes its hosts from the operator's hostfile: leave -H, --host and --hostfile out of the command"
 _RDZV_ENDPOINT = re.compile(r"--rdzv[-_]endpoint\b")
 _OWN_ENDPOINT = "remove {} from the command and set elasticPolicy, so that the operator sets the endpoint; or correct the host"
@@ -49,7 +44,7 @@ _DENIED = re.compile(r"denied|not permitted|EACCES|\[Errno 13\]", re.IGNORECASE)
 
 def in_context(cause: Cause, replica: str, found: Found) -> Cause:
     """The cause as it is in this job."""
-    cause = _of_rank(_of_tasks(cause, found), found)
+    cause = _of_tasks(cause, found)
     if cause.reason == Reason.PEERS_UNREACHABLE:
         return _of_host(cause, replica, found)
     template = template_of(replica, found)
@@ -127,25 +122,6 @@ def _of_tasks(cause: Cause, found: Found) -> Cause:
         text=" ".join(text.split()),
         advice=f"see why {missing} was late or missing: it may have been busy with a download" if late else cause.advice,
     )
-
-
-def _of_rank(cause: Cause, found: Found) -> Cause:
-    """The cause with the worker on which mpirun has started the rank, if the hostfile's order decides that."""
-    spec, match = mapping_of(found.job.get("spec")), _RANK.search(cause.text)
-    workers, slots = found.read.count("Worker"), spec.get("slotsPerWorker") or 1
-    commands = (command_line(one.template) for one in found.read.replica_specs.values())
-    launcher = found.read.replica_specs.get("Launcher")
-    # A launcher with a GPU may be a host, too.
-    works = launcher is not None and (spec.get("runLauncherAsWorker") or "gpu" in str(launcher.template.get("spec")))
-    options = " ".join(commands)
-    if match is None or launcher is None or works or not isinstance(slots, int) or _PLACED.search(_BY.sub("", options)):
-        return cause
-    rank, by, per_host = int(match[1]), _BY.search(options), _PER_HOST.search(options)
-    each = max(int(per_host[1]), 1) if per_host is not None else slots
-    index = rank % max(workers, 1) if by is not None and by[1] == "node" else rank // max(each, 1)
-    if rank >= workers * slots or index >= workers:
-        return cause
-    return replace(cause, text=cause.text.replace(match[0], f"{match[0]} (Worker-{index} by the hostfile)", 1))
 
 
 def collective(text: str) -> bool:

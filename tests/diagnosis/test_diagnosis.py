@@ -4,9 +4,7 @@
 
 import json
 import re
-from copy import deepcopy
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -213,26 +211,6 @@ def test_the_fields_of_the_diagnosis_as_data_are_those_that_are_documented() -> 
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(made)
     assert (made["job"], made["reason"], made["well"], made["exit_code"]) == ("pytorchjob/demo", "ProgramFailed", False, 1)
     assert (made["replicas"], made["node"], made["at"]) == (["Worker-1"], "node-1", None)
-
-
-@pytest.mark.parametrize(
-    ("change", "options", "worker"),
-    [
-        pytest.param({}, "", "Worker-1", id="a slot each"),
-        pytest.param({"slotsPerWorker": 2}, "-map-by slot", "Worker-0", id="two slots each"),
-        pytest.param({"slotsPerWorker": 2}, "--map-by node", "Worker-1", id="in turn"),
-        pytest.param({"slotsPerWorker": 2}, "-npernode 1", "Worker-1", id="fewer than slots"),
-        pytest.param({"slotsPerWorker": 2}, "--map-by socket:PE=2", "", id="placed in another way"),
-        pytest.param({"runLauncherAsWorker": True}, "", "", id="the launcher is a host, too"),
-    ],
-)
-def test_the_worker_of_a_rank_is_that_of_the_hostfile(change: dict[str, Any], options: str, worker: str) -> None:
-    seeded = next(one for one in SCENARIOS if one.name == "the rank that ended MPI").found
-    job = deepcopy({**seeded.job, "spec": {**seeded.job["spec"], **change}})
-    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    launcher["command"] = ["mpirun", *options.split(), "python", "train.py"]
-    said = f"rank 1 called MPI_Abort ({worker} by the hostfile)" if worker else "rank 1 called MPI_Abort on"
-    assert said in f"{diagnose(replace(seeded, job=job), NOW).sentence} on"
 
 
 @settings(max_examples=40, deadline=None)
