@@ -28,7 +28,7 @@ from jobcommon.diagnosis.hangs import error_of_running, last_exception, silent
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
 from jobcommon.diagnosis.no_progress import ended_by_limit, without_progress
 from jobcommon.diagnosis.operator import behind, unanswered
-from jobcommon.diagnosis.others import absent, led_by_absent, meanwhile, never_started, size_expected
+from jobcommon.diagnosis.others import absent, led_by_absent, meanwhile, never_started
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
@@ -314,7 +314,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         evidence.append(f"the log of {failure.pod} is gone; the status keeps {kept}")
         if not said and found.read.run_policy.clean_pod_policy == CleanPodPolicy.ALL:
             advice += "; cleanPodPolicy: Running keeps failed pods and their logs"
-    sentence = f"{size_expected(found, cause)}{listed(replicas)}{where}: {cause.text}{lost}{others}"
+    sentence = f"{listed(replicas)}{where}: {cause.text}{lost}{others}"
     made = Diagnosis(
         cause.reason,
         sentence,
@@ -396,7 +396,7 @@ def _of_pods(
     code = next((run.exit_code for run in runs if run is not None and run.exit_code), None)
     return Diagnosis(
         cause.reason,
-        f"{size_expected(found, cause)}{listed(replicas)}{where}: {cause.text}{meanwhile(found, cause, replicas, now)}",
+        f"{listed(replicas)}{where}: {cause.text}{meanwhile(found, cause, replicas, now)}",
         evidence=tuple(evidence),
         lines=tuple(found.logs.get(member.pod.name, ())),
         advice=cause.advice,

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 from jobcommon.api import reasons
@@ -11,14 +10,12 @@ from jobcommon.api.job import template_for
 from jobcommon.api.pod import Running, Waiting
 from jobcommon.api.replica import Replica
 from jobcommon.api.status import Failure
-from jobcommon.api.template import command_line
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.error_lines import A_WARNING, ERROR_LINE
 from jobcommon.causes.printed import is_stack, plain, telling
 from jobcommon.causes.programs import printed
-from jobcommon.diagnosis.context import host_in
 from jobcommon.diagnosis.diagnosis import Diagnosis
 from jobcommon.diagnosis.failures import init_when_stopped
 from jobcommon.diagnosis.found import EventView, Found, Member
@@ -28,12 +25,6 @@ from jobcommon.diagnosis.starting import not_prepared, not_started
 from jobcommon.reconcile.ending import STOPPED
 from jobcommon.reconcile.rendering import SAYS_WAITING, said_after
 
-_EXPECTED = re.compile(r"\b(\d+)/(\d+) (?:clients )?(?:joined|reached)")
-# The nodes that torchrun waits for, in its log or in the command.
-_NODES = re.compile(r"\bmin_nodes\s*: (\d{1,6})|\bin a world of size (\d{1,6})|--nnodes[= ](\d{1,6})")
-_FOR_RANK = re.compile(r"wait timeout after \d+ms, keys: /default_pg/\d+//\w+//\d+/(\d+)")
-_LEAVE_RANKS = "leave RANK and WORLD_SIZE as the operator sets them"
-_AS_FIRST = re.compile(r"\b1/\d+ clients joined")
 _LOST = (Reason.PEERS_UNREACHABLE, Reason.COLLECTIVE_TIMEOUT)
 _MOST, _FEW = 200, 4
 # A replica may print so many lines after its error.
@@ -69,13 +60,13 @@ def meanwhile(found: Found, cause: Cause, without: Collection[str], now: float, 
     if not cause.symptom and cause.reason != Reason.COLLECTIVE_TIMEOUT:
         return ""
     known = sorted(_others(found, without, now, at), key=lambda other: other.runs)
-    facts = [*_unexpected(found, cause.text), *(f"{other.replica} {other.text}" for other in known)]
+    facts = [f"{other.replica} {other.text}" for other in known]
     return f"; {listed(facts, 2)}" if facts else ""
 
 
 def absent(found: Found, failure: Failure, cause: Cause, now: float) -> Sequence[Other]:
     """The replicas that had not started when the one that `failure` is of lost the others, or waited for them in vain."""
-    if not cause.symptom or cause.reason not in _LOST or size_expected(found, cause) or [*_unexpected(found, cause.text)]:
+    if not cause.symptom or cause.reason not in _LOST:
         return ()
     known = _others(found, (failure.replica,), now, parse_time(failure.time))
     return [other for other in known if other.cause is not None and other.cause.reason not in CALM]
@@ -121,39 +112,6 @@ def _others(found: Found, without: Collection[str], now: float, at: float | None
         for replica in replicas
     )
     return [other for other in known if other is not None]
-
-
-def size_expected(found: Found, cause: Cause) -> str:
-    """How many processes or nodes the program of a replica waits for, if the job has fewer: the head of a sentence."""
-    total = found.read.total_replicas
-    if not cause.symptom:
-        return ""
-    if (joined := _EXPECTED.search(cause.text)) is not None:
-        expected = int(joined[2])
-    else:
-        said = (line for lines in found.logs.values() for line in lines)
-        kept = (failure.message or "" for failure in found.status.failures)
-        commands = (command_line(spec.template) for spec in found.read.replica_specs.values())
-        nodes = next(filter(None, map(_NODES.search, chain(said, kept, commands))), None)
-        expected = int(nodes[nodes.lastindex or 0]) if nodes is not None else 0
-    if expected <= total:
-        return ""
-    return f"the program expects {expected} processes or nodes, and the job has {total} replicas; "
-
-
-def _unexpected(found: Found, text: str) -> Iterator[str]:
-    """What the program expects of the job that it does not have."""
-    job = found.read
-    total = job.total_replicas
-    host = host_in(text).partition(".")[0]
-    if host.startswith(f"{job.name}-") and host not in map(job.pod_name, job.replicas):
-        yield f"no pod of the job is named {host}"
-    first = {f.replica for f in found.status.failures if _AS_FIRST.search(f.message or "")}
-    if len(first) > 1:
-        yield f"{listed(sorted(first))} each waited for the others as rank 0: {_LEAVE_RANKS}"
-    waited = {f.replica: int(match[1]) for f in found.status.failures if (match := _FOR_RANK.search(f.message or ""))}
-    if len(waited) == total > 1:
-        yield f"no replica has rank {max(waited.values())}: {_LEAVE_RANKS}"
 
 
 def _of_member(member: Member, found: Found, now: float, at: float | None) -> Other | None:
