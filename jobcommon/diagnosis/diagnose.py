@@ -17,9 +17,7 @@ from jobcommon.diagnosis.failures import (
     cause_of_failure,
     consequences,
     deleted_before,
-    first_failure,
     lines_of,
-    other_failures,
     outline,
     root,
 )
@@ -300,8 +298,6 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         lost = f"; {'its later runs' if names == [failure.replica] else listed(names)} failed because of it"
         lost = lost if not cause.symptom else ""
         evidence.append(f"{charged.replica} ended at {charged.time}: {its.text}")
-    facts, first = other_failures(found, cause, failure, charged)
-    evidence += facts
     others = meanwhile(found, cause, replicas, now, parse_time(failure.time))
     lines, advice = lines_of(found, failure), cause.advice
     if failure.pod is not None and failure.pod in found.gone:
@@ -325,11 +321,6 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
         node=failure.node or "",
         exit_code=failure.exit_code,
     )
-    if first is not None:
-        # A restart brings another failure to light, or does not fix what the first one was of.
-        began, its = f"{first[0].replica} on node {first[0].node}" if first[0].node else first[0].replica, first[1]
-        sentence = f"{made.sentence}; the first failure was a different one, of {began}: {its.text}"
-        made = replace(made, sentence=sentence, advice=f"{made.advice}; for the first failure: {its.advice}")
     late = absent(found, failure, cause, now)
     return led_by_absent(made, late, f"{failure.replica}{where}: {cause.text}") if late else made
 
@@ -427,7 +418,6 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
         return _of_job(_beginning(found, count))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
     evidence += [f"last restarted because {in_short(status.last_restart_cause)}"] if status.last_restart_cause else []
-    evidence += first_failure(found) if len(status.failures) > 1 or not status.last_restart_cause else []
     # An operator that owns the Workloads of jobs states no such thing.
     outside = [text for text in not_queued(job) if is_stated(current, text)]
     evidence += [f"it runs outside its queue and all quota: {text}" for text in outside[:1]]

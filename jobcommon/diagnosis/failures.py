@@ -262,19 +262,6 @@ def _is_run(run: Terminated, failure: Failure) -> bool:
     return at is not None and abs((run.finished_at or 0.0) - at) <= SAME_SECONDS and run.exit_code == failure.exit_code
 
 
-def other_failures(found: Found, cause: Cause, *named: Failure) -> tuple[list[str], tuple[Failure, Cause] | None]:
-    """How many failures on record have that cause; and the first one with its cause, if that is another and its own."""
-    failures = _on_record(found)
-    alike = [failure for failure in failures if outline(cause_of_failure(found, failure)) == outline(cause)]
-    again = len(alike) > len({failure.replica for failure in alike})
-    facts = [f"{len(alike)} of {len(failures)} recorded failures have this cause"] if again else []
-    if not failures or failures[0] in (*named, *alike):
-        return facts, None
-    first = cause_of_failure(found, failures[0])
-    known = not first.symptom and first.reason != Reason.PROGRAM_FAILED
-    return facts + first_failure(found), (failures[0], first) if known else None
-
-
 def outline(cause: Cause) -> tuple[str, str]:
     """What is the same of a cause that occurs again: the steps, addresses and times in its text are not."""
     return cause.reason, _NUMBER.sub("", cause.text)
@@ -283,21 +270,6 @@ def outline(cause: Cause) -> tuple[str, str]:
 def _on_record(found: Found) -> list[Failure]:
     """Without those that ran when the job failed."""
     return [failure for failure in found.status.failures if failure.reason != STOPPED]
-
-
-def first_failure(found: Found) -> list[str]:
-    """The first of the failures on record, by what its own run has left."""
-    failures = _on_record(found)
-    if not failures:
-        return []
-    # One that follows from another tells less, even if it was recorded before.
-    at = next((at for at, failure in enumerate(failures) if not cause_of_failure(found, failure).symptom), 0)
-    first, place = failures[at], "the first" if at == 0 else f"number {at + 1}"
-    which = f"{place} of {len(failures)} recorded failures" if len(failures) > 1 else "the only recorded failure"
-    # Where every attempt so far ended by a failure, the first failure ended attempt 0.
-    alone = found.read.restarts_together and len(failures) - (found.status.attempt or 0) in (0, 1)
-    when = (f" at {first.time}" if first.time else "") + (f", in attempt {at}" if alone else "")
-    return [f"{which} was {first.replica}{when}: {cause_of_failure(found, first).text}"]
 
 
 def _time(failure: Failure) -> float:

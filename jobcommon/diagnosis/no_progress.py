@@ -9,7 +9,7 @@ from jobcommon.causes.cause import in_short, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.printed import telling
 from jobcommon.diagnosis.diagnosis import Diagnosis
-from jobcommon.diagnosis.failures import first_failure, init_when_stopped
+from jobcommon.diagnosis.failures import init_when_stopped
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.reconcile.ending import STOPPED
 
@@ -50,7 +50,7 @@ def ended_by_limit(found: Found, reason: Reason, text: str) -> Diagnosis:
     stopped = {f.replica: f for f in found.status.failures if f.reason == STOPPED and not init_when_stopped(f)[0]}
     tails = {name: said for name, f in stopped.items() if (said := telling((f.message or "").splitlines()))}
     advice = "; ".join(reversed(_ADVICE[reason]))
-    made = Diagnosis(reason, text, evidence=tuple(first_failure(found)), advice=advice.format("each replica"))
+    made = Diagnosis(reason, text, advice=advice.format("each replica"))
     if not tails:
         return made
     name = straggler(tails) or next(iter(tails))

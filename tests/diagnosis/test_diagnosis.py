@@ -14,7 +14,6 @@ from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.cli.jobs.why import as_json
 from jobcommon.diagnosis import Diagnosis, Found, Reason, diagnose
-from jobcommon.diagnosis.failures import first_failure
 from jobcommon.diagnosis.next_steps import replacement
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import START
@@ -31,7 +30,6 @@ from tests.diagnosis.scenarios import (
     RESET,
     SCENARIOS,
     STOPPED,
-    TRACEBACK,
     Scenario,
     attempts,
     both_running,
@@ -225,24 +223,6 @@ def test_no_object_makes_it_fail(index: int, junk: object) -> None:
     assert made.reason
 
 
-def test_the_first_failure_is_not_explained_by_a_later_runs_log() -> None:
-    """The log is that of the last run in the pod of that name."""
-    first = {"replica": "Worker-1", "pod": "demo-worker-1", "reason": "Error", "exitCode": 3, "time": "2023-11-14T20:00:00Z"}
-    made = diagnose(failed(1, lines=TRACEBACK, earlier=[first]), NOW)
-    assert "RuntimeError" in made.sentence
-    told = "failed with exit code 3; its log is gone"
-    assert f"the first of 2 recorded failures was Worker-1 at 2023-11-14T20:00:00Z: {told}" in made.evidence
-    (alone,) = first_failure(failed(1, lines=TRACEBACK))
-    assert alone.startswith("the only recorded failure was ")
-
-
-def test_a_cause_that_repeats_is_counted_and_an_earlier_one_is_evidence() -> None:
-    other = next(one for one in SCENARIOS if one.name == ATTEMPTS[0][0])
-    facts = diagnose(other.found, other.now).evidence
-    assert facts[1] == "2 of 3 recorded failures have this cause"
-    assert facts[2].startswith("the first of 3 recorded failures was Worker-1 at 2023-11-14T22:13:25Z, in attempt 0: killed")
-
-
 def test_a_job_that_restarts_says_why_while_its_new_pods_start() -> None:
     found, now = attempts(("Worker-0", 255, EMPTY), restartScope="Job", backoffLimit=2)
     made = diagnose(found, now)
@@ -270,14 +250,6 @@ def test_commands_are_for_the_namespace_of_the_job() -> None:
     made = deleted_with("example.com/hold")
     made.job["metadata"]["namespace"] = "team"  # type: ignore[index]
     assert "kubectl -n team patch pytorchjob demo" in diagnose(made, NOW).advice
-
-
-def test_a_failure_that_is_a_consequence_is_not_named_first() -> None:
-    earlier = {"replica": "Worker-0", "pod": "p", "reason": "Error", "exitCode": 1, "message": EINOPS[0] + "\n" + RESET[1]}
-    before = both_running()
-    failures = [earlier, {**earlier, "message": EMPTY}, earlier]
-    made = diagnose(replace(before, job={**before.job, "status": {**before.job["status"], "failures": failures}}), NOW)
-    assert any(fact.startswith("number 2 of 3 recorded failures was Worker-0: exit code 1: EOFError") for fact in made.evidence)
 
 
 def test_nothing_is_said_of_the_log_of_a_peer_that_is_stopped_for_a_restart() -> None:
