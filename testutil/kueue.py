@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from hashlib import sha1
 from typing import Any
 
-from jobcommon.api.kueue import IN_USE, JOB_UID_LABEL, KUEUE_API, KUEUE_WORKLOAD, MAX_POD_SETS, QUEUE_LABEL
+from jobcommon.api.kueue import IN_USE, JOB_UID_LABEL, KUEUE_API, KUEUE_WORKLOAD, QUEUE_LABEL
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.errors import StatusError
 from jobcommon.testutil.builders import START, Manifest
@@ -125,7 +125,7 @@ _WORKLOAD = {
             "podSets": {
                 "type": "array",
                 "minItems": 1,
-                "maxItems": MAX_POD_SETS,
+                "maxItems": 18,
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["name"],
                 "items": {**ANY, "required": ["name"], "properties": {"name": {"type": "string", "maxLength": 63}}},

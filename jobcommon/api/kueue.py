@@ -23,7 +23,6 @@ CLUSTER_WIDE = (FLAVORS, WORKLOAD_PRIORITIES)
 POD_PRIORITY = "PriorityClass"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 """The value of managedBy of a job that MultiKueue runs in another cluster."""
-MAX_POD_SETS = 18
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"

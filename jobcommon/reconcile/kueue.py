@@ -238,7 +238,7 @@ class Queue(PodShape, Admission, Lifecycle):
             state = f"owned by {other.kind} {other.name}" if other else "about to be taken over"
             return f"its Workload {found.view.name} is {state}"
         if self._stale(found):
-            return self._too_many or f"its Workload {found.view.name} was made for another spec of the job"
+            return f"its Workload {found.view.name} was made for another spec of the job"
         if not found.admitted:
             return found.why_not_admitted
         hold = self.admission.hold
@@ -247,11 +247,7 @@ class Queue(PodShape, Admission, Lifecycle):
     @cached_property
     def _not_made(self) -> str:
         """Why the job's Workload cannot be made; "" if it can be."""
-        return self._too_many or (self._priority if isinstance(self._priority, str) else "")
-
-    @cached_property
-    def _too_many(self) -> str:
-        return self._pod_sets.too_many(self.framework.replica_specs)
+        return self._priority if isinstance(self._priority, str) else ""
 
     @cached_property
     def _pod_sets(self) -> PodSets:

@@ -102,16 +102,6 @@ class PodSets:
         asked = [(one.name, one.least or one.count, one.template, one.topology) for one in self.all]
         return sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()[:16]
 
-    def too_many(self, replica_specs: str) -> str:
-        """Why a Workload cannot have so many podSets; "" if it can. `replica_specs`: the field of the spec to change."""
-        if (number := len(self.all)) <= kueue.MAX_POD_SETS:
-            return ""
-        kinds = Counter(one.type for one in self.all)
-        return (
-            f"spec.{replica_specs}.{kinds.most_common(1)[0][0]}.overrides: templates that differ would be {number} podSets, "
-            f"and a Workload has at most {kueue.MAX_POD_SETS}; make more of them equal"
-        )
-
     def _found(self) -> Iterator[PodSet]:
         topology = topology_of(self.job)
         for kind, spec in self.job.replica_specs.items():

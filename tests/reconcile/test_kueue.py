@@ -241,12 +241,6 @@ def test_replicas_with_templates_of_their_own_are_pod_sets_of_their_own() -> Non
     assert one.pods["demo-worker-1"].raw["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "worker-0-1"
 
 
-def test_too_many_pod_sets_are_refused_by_name() -> None:
-    one = queued({"Worker": overridden(*([n] for n in range(18)))})
-    assert not one.others
-    assert "spec.testReplicaSpecs.Worker.overrides: templates that differ would be 19 podSets" in one.message()
-
-
 CLASSES = [
     cluster_object("WorkloadPriorityClass", "w", value=7),
     cluster_object("PriorityClass", "p", value=5),
