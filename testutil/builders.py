@@ -266,9 +266,9 @@ class Pod:
         """Our finalizer taken off."""
         return self._with(metadata={"finalizers": [f for f in self.raw["metadata"].get("finalizers", ()) if f != FINALIZER]})
 
-    def with_image(self, image: str, annotations: Mapping[str, str], others: Collection[tuple[str, str, str]] = ()) -> "Pod":
+    def with_image(self, image: str, annotations: Mapping[str, str], others: Collection[tuple[str, ...]] = ()) -> "Pod":
         """With another image of the main container and of `others`, and more annotations."""
-        images = {(part, name): text for part, name, text in others} | {("containers", self.main): image}
+        images = {(path.split("/")[2], name): text for path, name, _, text in others} | {("containers", self.main): image}
         spec = {
             part: [{**c, "image": images.get((part, c["name"]), c["image"])} for c in self.raw["spec"][part]]
             for part in ("initContainers", "containers")

@@ -213,12 +213,9 @@ class PlatformModel(NodeModel):
 
 
 def _fits(pod: Pod, change: SetImage) -> bool:
-    """Whether the API server takes the change of its image: the tests of the patch hold."""
-    main = pod.raw["spec"]["containers"][0]
-    there = (pod.view.uid, pod.view.annotations.get(labels.ATTEMPT), main["name"], main["image"])
-    return change.version in ("", pod.view.resource_version) and there == (
-        change.uid,
-        change.attempt,
-        change.container,
-        change.before,
-    )
+    """Whether the API server takes the change of its images: the tests of the patch hold."""
+    parts = ((f"/spec/{part}", pod.raw["spec"].get(part) or ()) for part in ("initContainers", "containers"))
+    there = {f"{path}/{at}": (one["name"], one["image"]) for path, found in parts for at, one in enumerate(found)}
+    wanted = [(change.path, change.container, change.before), *(other[:3] for other in change.others)]
+    own = pod.view.uid, pod.view.annotations.get(labels.ATTEMPT)
+    return own == (change.uid, change.attempt) and all(there.get(path) == (name, image) for path, name, image in wanted)

@@ -63,7 +63,8 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False):
     """The status of one container. `state` is None while the kubelet has reported none; `last` is the run before.
 
     `restart_policy` is the container's own, which comes before that of the pod: Always makes an init container a sidecar.
-    `image` is the spec's, `image_id` that of the latest run, with the repository's digest if the kubelet knows it.
+    `image` is the spec's, and `at` its place there, by which statuses are not ordered. `image_id` is that of the latest run
+    with the repository's digest if the kubelet knows it.
     """
 
     name: str
@@ -74,6 +75,7 @@ class ContainerView(msgspec.Struct, frozen=True, gc=False):
     restart_policy: str = ""
     image: str = ""
     image_id: str = ""
+    at: int = 0
 
     @property
     def stopped_by_image(self) -> bool:
@@ -260,14 +262,14 @@ def _text(text: str | None) -> str:
 
 
 def _containers(statuses: list[_Container] | None, specs: list[_ContainerSpec] | None) -> tuple[ContainerView, ...]:
-    by_name = {spec.name: spec for spec in specs or ()} if statuses else {}
-    found = tuple([_container(status, by_name.get(status.name, _NO_SPEC)) for status in statuses or ()])
+    by_name = {spec.name: (spec, at) for at, spec in enumerate(specs or ())} if statuses else {}
+    found = tuple([_container(status, *by_name.get(status.name, (_NO_SPEC, 0))) for status in statuses or ()])
     # Other states have messages, which are long and seldom the same.
     calm = all(isinstance(container.state, Running) and container.last is None for container in found)
     return shared(found) if calm else found
 
 
-def _container(status: _Container, spec: _ContainerSpec) -> ContainerView:
+def _container(status: _Container, spec: _ContainerSpec, at: int) -> ContainerView:
     return ContainerView(
         name=intern(status.name or ""),
         ready=bool(status.ready),
@@ -277,6 +279,7 @@ def _container(status: _Container, spec: _ContainerSpec) -> ContainerView:
         restart_policy=intern(spec.restart_policy or ""),
         image=_word(spec.image),
         image_id=_word(status.image_id),
+        at=at,
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from jobcommon.api.view import ObjectView, decoder, object_view
 from jobcommon.client.errors import ForeignAnswerError
-from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Request, Response, Transport
+from jobcommon.client.request import JSON_PATCH, MERGE_PATCH, Request, Response, Transport
 from jobcommon.client.responses import response_error
 
 encode = msgspec.json.Encoder().encode
@@ -126,11 +126,6 @@ def replace(path: str, manifest: Mapping[str, Any]) -> Request:
 def merge(path: str, patch: Mapping[str, Any]) -> Request:
     """A PATCH by JSON Merge Patch (RFC 7396)."""
     return Request("PATCH", path, body=encode(patch), content_type=MERGE_PATCH)
-
-
-def merge_lists(path: str, patch: Mapping[str, Any]) -> Request:
-    """A PATCH by Strategic Merge Patch, of which the entries of lists are named."""
-    return Request("PATCH", path, body=encode(patch), content_type=STRATEGIC_PATCH)
 
 
 def modify(path: str, operations: Sequence[Mapping[str, Any]]) -> Request:

@@ -324,17 +324,13 @@ def start(job: Job, slot: Slot, images: Mapping[str, str], world: Mapping[str, s
 
 def _first_start(pod: PodView, images: Mapping[str, str], marks: tuple[tuple[str, str], ...]) -> SetImage:
     """Give all containers of a pod that has started none the images that they are to have."""
-    main, attempt = pod.containers[0], pod.annotations.get(labels.ATTEMPT, "")
-    parts = (("initContainers", pod.init_containers), ("containers", pod.containers[1:]))
-    others = [(part, one.name, _without_tag(one.image)) for part, found in parts for one in found if STOPPING_TAG in one.image]
-    image = (None if others else images.get(pod.annotations.get(labels.IMAGE, ""))) or _without_tag(main.image)
-    version = pod.resource_version if others else ""
-    why = "the attempt has its members"
-    return SetImage(pod.name, pod.uid, main.name, main.image, image, attempt, why, marks, tuple(others), version)
-
-
-def _without_tag(image: str) -> str:
-    return image.partition(STOPPING_TAG)[0]
+    parts = (("initContainers", pod.init_containers), ("containers", pod.containers))
+    gated = ((f"/spec/{part}/{one.at}", one) for part, found in parts for one in found if STOPPING_TAG in one.image)
+    *others, main = [(path, one.name, one.image, one.image.partition(STOPPING_TAG)[0]) for path, one in gated]
+    path, name, before, image = main
+    image = (None if others else images.get(pod.annotations.get(labels.IMAGE, ""))) or image
+    attempt = pod.annotations.get(labels.ATTEMPT, "")
+    return SetImage(pod.name, pod.uid, name, before, image, attempt, "the attempt has its members", marks, path, tuple(others))
 
 
 def spare(job: Job, pod: dict[str, Any]) -> dict[str, Any]:

@@ -127,8 +127,8 @@ class SetImage:
     """Change the image of a pod's container, and with it the pod's `annotations`: the container is stopped or started.
 
     Only while the container still has the image `before` and the pod is one of `attempt`, as its annotation says: a write that
-    was held up must not stop or start what another operator has started since. The `others` of a pod that has started nothing
-    are changed together with it, and only if the pod has that `version`: their field of the spec, their names and their images.
+    was held up must not stop or start what another operator has started since. `path` is the container's place in the pod. The
+    `others` of a pod that has started nothing are changed together with it: the place of each, its name, image and new image.
     """
 
     plural: ClassVar[str] = "pods"
@@ -141,8 +141,8 @@ class SetImage:
     attempt: str
     why: str
     annotations: tuple[tuple[str, str], ...] = ()
-    others: tuple[tuple[str, str, str], ...] = ()
-    version: str = ""
+    path: str = "/spec/containers/0"
+    others: tuple[tuple[str, str, str, str], ...] = ()
 
     def __str__(self) -> str:
         return f"set image of pods/{self.name} to {self.image} ({self.why})"

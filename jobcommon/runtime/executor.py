@@ -312,7 +312,7 @@ class Executor:
             pod = pod_view((await self._send_seated(work, objects.get(path_of(action, work.namespace)))).body)
         except (ClientError, msgspec.DecodeError):
             return outcome
-        image = next((container.image for container in pod.containers), "")
+        image = next((one.image for one in pod.containers if one.name == action.container), "")
         now = (pod.uid, pod.annotations.get(labels.ATTEMPT), image)
         return outcome if now == (action.uid, action.attempt, action.before) else replace(outcome, effect=Effect.NOT_FOUND)
 

@@ -37,9 +37,7 @@ def request_for(action: Action, namespace: str) -> Request:
         case RemoveFinalizer():
             return objects.modify(path, _without_finalizer(action))
         case SetImage():
-            return (
-                objects.modify(path, _with_image(action)) if not action.others else objects.merge_lists(path, _images(action))
-            )
+            return objects.modify(path, _with_image(action))
 
 
 def _without_finalizer(action: RemoveFinalizer) -> list[dict[str, Any]]:
@@ -56,29 +54,16 @@ def _without_finalizer(action: RemoveFinalizer) -> list[dict[str, Any]]:
 
 
 def _with_image(action: SetImage) -> list[dict[str, Any]]:
-    """The patch that changes the image of the pod's only container, if the pod is as it was when that was decided."""
-    tests = {
-        "/metadata/uid": action.uid,
-        _path_of(labels.ATTEMPT): action.attempt,
-        "/spec/containers/0/name": action.container,
-        "/spec/containers/0/image": action.before,
-    }
+    """The patch that changes the images of the pod's containers, if it is as it was when that was decided."""
+    images = [(action.path, action.container, action.before, action.image), *action.others]
+    tests = {"/metadata/uid": action.uid, _path_of(labels.ATTEMPT): action.attempt}
+    for path, name, before, _ in images:
+        tests |= {f"{path}/name": name, f"{path}/image": before}
     return [
         *({"op": "test", "path": path, "value": value} for path, value in tests.items()),
-        {"op": "replace", "path": "/spec/containers/0/image", "value": action.image},
+        *({"op": "replace", "path": f"{path}/image", "value": image} for path, _, _, image in images),
         *({"op": "add", "path": _path_of(name), "value": value} for name, value in action.annotations),
     ]
-
-
-def _images(action: SetImage) -> dict[str, Any]:
-    """The patch that changes the images of several containers. A webhook may have put others before them, so it names them.
-
-    They are in the order of the pod: the API server takes that of the patch, and refuses a pod with another one.
-    """
-    named = [("containers", action.container, action.image), *action.others]
-    found = {part: [{"name": name, "image": image} for of, name, image in named if of == part] for part, _, _ in named}
-    metadata = {"uid": action.uid, "resourceVersion": action.version, "annotations": dict(action.annotations)}
-    return {"metadata": metadata, "spec": found}
 
 
 def _path_of(annotation: str) -> str:
