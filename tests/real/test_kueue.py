@@ -287,6 +287,8 @@ async def what_is_advised_helps(
         await changed(there, name, *obstacle)
     made = await polled(lambda: why(there, name), lambda made: advice in made.advice)
     assert made.reason == Reason.QUEUED_BY_KUEUE
+    # The pods that are played to their end are to be those of the job that is helped.
+    await polled(lambda: there.pods(name), lambda pods: not pods)
     await changed(there, name, *remedy)
     await there.finish(PYTORCH, name, min(workers, 4))
 
