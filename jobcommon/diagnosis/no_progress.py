@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from jobcommon.causes.cause import in_short, span
 from jobcommon.causes.cause_reasons import Reason
@@ -14,7 +13,6 @@ from jobcommon.diagnosis.found import Found, Member
 from jobcommon.reconcile.ending import STOPPED
 
 _NUMBER = re.compile(r"\d+")
-_TIME = re.compile(r"(?:\d+-\d+-\d+[T ])?\d+:\d+:\d+(?:[.,]\d+)?")
 _MOST = 3
 _HUNG = "if it hung, see what {} waited for: while it runs, kubectl exec POD -- py-spy dump --pid 1 shows it"
 _ADVICE = {
@@ -30,7 +28,7 @@ def without_progress(found: Found, text: str, now: float) -> Diagnosis:
     made = Diagnosis(Reason.STALLED, text, advice="check what its ranks wait for: py-spy dump, or their logs")
     there = {m.replica: m for m in found.members if m.pod.name in found.printed_at and found.last_lines.get(m.pod.name)}
     tails = {name: found.tails.get(member.pod.name, ()) for name, member in there.items()}
-    name = straggler(tails, {name: found.printed_at[member.pod.name] for name, member in there.items()})
+    name = straggler(tails)
     if not name:
         return made
     member = there.pop(name)
@@ -66,33 +64,16 @@ def ended_by_limit(found: Found, reason: Reason, text: str) -> Diagnosis:
     )
 
 
-def straggler(tails: Mapping[str, Sequence[str]], since: Mapping[str, float] = MappingProxyType({})) -> str:
-    """Of replicas that wait for each other, by what each has printed and since when it is silent, the one that is behind; "" if
-    they do not differ.
+def straggler(tails: Mapping[str, Sequence[str]]) -> str:
+    """Of replicas that wait for each other the one that is behind, by what each has printed; "" if they do not differ.
 
-    It is the one whose last line is no step and the fewest share; of several, the one whose last line most others have printed,
-    too, before they went on.
+    The fewest share its last line, but for numbers; or else it has not printed that line before, as it does with steps.
     """
-    outlines = {name: [*map(_outline, said)] for name, lines in tails.items() if (said := telling(lines))}
-    last = {name: lines[-1] for name, lines in outlines.items()}
-
-    def order(name: str) -> tuple[bool, int, int, float]:
-        own, printed = last[name], {*outlines[name]}
-        ahead = sum(own in outlines[other] and line not in printed for other, line in last.items() if other != name)
-        return _counts(telling(tails[name])), sum(line == own for line in last.values()), -ahead, since.get(name, 0.0)
-
-    ranked = sorted(last, key=order)
-    return ranked[0] if ranked and (len(ranked) == 1 or order(ranked[0]) < order(ranked[1])) else ""
-
-
-def _outline(line: str) -> str:
-    return _NUMBER.sub("", line)
-
-
-def _counts(lines: Sequence[str]) -> bool:
-    """Whether the last line repeats one before with other numbers, as steps do; times do not count."""
-    *before, last = [_TIME.sub("", line) for line in lines]
-    return any(line != last and _outline(line) == _outline(last) for line in before)
+    lines = {name: [_NUMBER.sub("", line) for line in said] for name, tail in tails.items() if (said := telling(tail))}
+    last = [said[-1] for said in lines.values()]
+    rank = {name: (last.count(said[-1]), said[-1] in said[:-1]) for name, said in lines.items()}
+    behind = [name for name in rank if rank[name] == min(rank.values())]
+    return behind[0] if len(behind) == 1 else ""
 
 
 def _printed_last(member: Member, found: Found, now: float) -> str:
