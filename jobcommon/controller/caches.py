@@ -1,7 +1,7 @@
 """What the controller of one framework caches of the cluster: its jobs, and what is made for them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -23,50 +23,27 @@ SERVICES = "services"
 _BY_JOB, _BY_OWNER, _BY_REFERENCE, _BY_NAMESPACE = "job", "owner", "reference", "namespace"
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A kind of object the controller caches: group and version, plural, and the labels that select ours.
-
-    `optional`: the HTTP codes after which the controller works without the resource.
-    """
-
-    api_version: str
-    plural: str
-    selector: str = ""
-    namespaced: bool = True
-    optional: tuple[int, ...] = ()
-
-    def path(self, namespace: str | None) -> str:
-        """The collection's path, over all namespaces without one."""
-        return collection_path(self.api_version, self.plural, namespace or None if self.namespaced else None)
-
-
 def selector_of(framework: Framework) -> str:
     """The label selector of what the operator of the framework has made, also under a former name."""
     names = [framework.operator_name, *framework.former_controllers]
     return f"{labels.OPERATOR_NAME}={names[0]}" if len(names) == 1 else f"{labels.OPERATOR_NAME} in ({','.join(names)})"
 
 
-def watched(framework: Framework) -> Mapping[str, Resource]:
-    """By plural: the jobs, and what is made for them."""
-    ours = selector_of(framework)
+def watched(framework: Framework) -> Mapping[str, Watch]:
+    """By the name of its cache, which most often is the plural: the jobs, what is made for them, and what is read beside."""
     found = {
         # Without the definition there are no jobs, but there may be pods of theirs with our finalizer.
-        framework.plural: Resource(framework.api_version, framework.plural, optional=(404,)),
-        PODS: Resource("v1", PODS, ours),
-        SERVICES: Resource("v1", SERVICES, ours),
+        framework.plural: Watch(framework.api_version, framework.plural, optional=(404,)),
+        **{plural: Watch("v1", plural, owned=True, optional=()) for plural in (PODS, SERVICES)},
     }
     for kind in framework.companion_kinds:
         if kind.watched:
             without = () if kind.required else (403, 404)
-            found[kind.plural] = Resource(kind.api_version, kind.plural, ours, optional=without)
+            found[kind.plural] = Watch(kind.api_version, kind.plural, owned=True, optional=without)
     for related in framework.related:
         # Without it the jobs that refer to its objects wait. A Role cannot grant access to cluster-scoped ones.
-        found[related.plural] = Resource(related.api_version, related.plural, "", related.namespaced, (403, 404))
-    for name, one in watches_of(framework).items():
-        selector = ours if one.owned else one.selector
-        found[name] = Resource(one.api_version, one.plural, selector, one.namespaced, one.optional)
-    return found
+        found[related.plural] = Watch(related.api_version, related.plural, namespaced=related.namespaced)
+    return {**found, **watches_of(framework)}
 
 
 def watches_of(framework: Framework) -> Mapping[str, Watch]:
@@ -97,7 +74,8 @@ class Caches:
             self._others[name] = Store(by_job if one.owned else {_BY_NAMESPACE: lambda view: [view.namespace]})
         stores: Mapping[str, Store[Any]] = {**self._others, framework.plural: self.jobs, PODS: self._pods}
         self.informers = {
-            name: _informer(resource, namespace, stores[name], random) for name, resource in self.resources.items()
+            name: _informer(one, selector_of(framework), namespace, stores[name], random)
+            for name, one in self.resources.items()
         }
 
     @property
@@ -143,9 +121,8 @@ class Caches:
 
     def observed(self, cached: ObjectView, known: Observed) -> Observed:
         """`known`, which has the job's pods, with its other objects and the cluster as cached."""
-        framework, owner = self._framework, (cached.namespace, cached.uid)
-        owned = [kind.plural for kind in framework.companion_kinds if kind.watched]
-        owned += [one.plural for one in self.watches.values() if one.owned]
+        owner = cached.namespace, cached.uid
+        owned = [name for name, one in self.resources.items() if one.owned and name not in (PODS, SERVICES)]
         companions = {(plural, v.name): v for plural in owned for v in self._others[plural].indexed(_BY_OWNER, owner)}
         for plural in [one.plural for one in self.watches.values() if one.adopted]:
             # Those that others have made for it.
@@ -165,7 +142,8 @@ class Caches:
         )
 
 
-def _informer(resource: Resource, namespace: str | None, store: Store[Any], random: Callable[[], float]) -> Informer[Any]:
-    query = (("labelSelector", resource.selector),) if resource.selector else ()
-    decode: Callable[[bytes], Any] = pod_view if resource.plural == PODS else object_view
-    return Informer(resource.path(namespace), decode, store, random, query=query)
+def _informer(watch: Watch, ours: str, namespace: str | None, store: Store[Any], random: Callable[[], float]) -> Informer[Any]:
+    selector = ours if watch.owned else watch.selector
+    path = collection_path(watch.api_version, watch.plural, namespace or None if watch.namespaced else None)
+    decode: Callable[[bytes], Any] = pod_view if watch.plural == PODS else object_view
+    return Informer(path, decode, store, random, query=(("labelSelector", selector),) if selector else ())

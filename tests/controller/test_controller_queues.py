@@ -6,6 +6,7 @@ import pytest
 
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, gang_scheduler
 from jobcommon.api.kueue import KUEUE_WORKLOADS, PREBUILT, QUEUE_LABEL
+from jobcommon.cache.step import Fetch, Stream
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.job_state import COUNTS_DELAY
@@ -41,15 +42,18 @@ PODS = ["create pods/demo-worker-0", "create pods/demo-worker-1"]
 QUEUED = ["create services/demo", "create podgroups/demo"]
 
 
-def test_the_caches_of_a_gang_scheduler() -> None:
-    resources = JobController(GANG, random=lambda: 1.0).caches.resources
-    groups, classes = resources["podgroups"], resources["priorityclasses"]
-    assert groups.path("team-a") == "/apis/scheduling.volcano.sh/v1beta1/namespaces/team-a/podgroups"
-    assert groups.selector == "training.kubeflow.org/operator-name=testjob-controller"
-    assert classes.path("team-a") == "/apis/scheduling.k8s.io/v1/priorityclasses", "they belong to no namespace"
-    other = replace(TEST_JOB, options=Options(gang=gang_scheduler("mine")))
-    found = JobController(other, random=lambda: 1.0).caches.resources["podgroups"]
-    assert found.path(None) == "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+@pytest.mark.parametrize(("scheduler", "namespace", "resource", "path"), [
+    ("volcano", "team-a", "podgroups", "/apis/scheduling.volcano.sh/v1beta1/namespaces/team-a/podgroups"),
+    ("volcano", "team-a", "priorityclasses", "/apis/scheduling.k8s.io/v1/priorityclasses"),
+    ("mine", None, "podgroups", "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"),
+])  # fmt: skip
+def test_the_caches_of_a_gang_scheduler(scheduler: str, namespace: str | None, resource: str, path: str) -> None:
+    framework = replace(TEST_JOB, options=Options(gang=gang_scheduler(scheduler)))
+    step = JobController(framework, random=lambda: 1.0, namespace=namespace).informers[resource].next(0.0)
+    assert isinstance(step, Fetch | Stream)
+    assert step.request.path == path
+    ours = ("labelSelector", "training.kubeflow.org/operator-name=testjob-controller") in step.request.query
+    assert ours == (resource == "podgroups")
 
 
 def test_a_queued_job_is_planned_when_its_pod_group_changes(manifest: Manifest) -> None:
