@@ -40,7 +40,7 @@ from jobcommon.operators.trainjob.resolve import resolve
 from jobcommon.operators.trainjob.resolved import Dependency, Resolved, Role, Step
 from jobcommon.operators.trainjob.runtimes import local
 from jobcommon.operators.trainjob.snapshot import snapshot, snapshot_key, snapshot_of
-from jobcommon.operators.trainjob.status import conditions, jobs_status
+from jobcommon.operators.trainjob.status import COMPLETE, FAILED, conditions, jobs_status
 
 TRAINER = f"{GROUP}/trainjob-controller"
 """The value of managedBy for the controller of the cluster, which this is."""
@@ -253,16 +253,19 @@ def _bare_policy(raw: Json, takes_reports: bool) -> Json:
 
 
 def _manifest(raw: Json, policy: Json, specs: Json) -> Json:
-    if _is_run_by_jobset(mapping_of(raw.get("status"))):
+    if _is_of_trainer(mapping_of(raw.get("status"))):
         policy = {**policy, "managedBy": TRAINER}
     return {**raw, "spec": {"runPolicy": policy, REPLICATED_JOBS: specs}}
 
 
-def _is_run_by_jobset(status: Json) -> bool:
-    """Whether Trainer has started the job, and its pods run: those of a second controller would run beside them."""
-    jobs = status.get("jobsStatus")
-    active = isinstance(jobs, list) and any(mapping_of(job).get("active") for job in jobs)
-    return active and "jobConditions" not in status
+def _is_of_trainer(status: Json) -> bool:
+    """Whether Trainer has started the job, and its pods run or it is over: ours would run beside them, or once more."""
+    if "jobConditions" in status:
+        return False
+    over = (
+        one.get("type") in (COMPLETE, FAILED) and one.get("status") == "True" for one in mappings_in(status.get("conditions"))
+    )
+    return any(job.get("active") for job in mappings_in(status.get("jobsStatus"))) or any(over)
 
 
 def _text(value: object) -> str:

@@ -186,10 +186,12 @@ async def test_roles_start_when_those_they_depend_on_are_ready_or_have_succeeded
         await world.until(lambda: world.states() == {"Complete": ("True", "AllJobsCompleted")})
 
 
+COMPLETE = {"type": "Complete", "status": "True", "reason": "a", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 #: a job that is not to be touched
 LEFT_ALONE: dict[str, tuple[Json, Json]] = {
     "MultiKueue runs it elsewhere": ({"managedBy": "kueue.x-k8s.io/multikueue"}, {}),
     "JobSet runs its pods": ({}, {"jobsStatus": [{"name": "node", **ZERO, "active": 1}]}),
+    "Trainer has seen its end": ({}, {"jobsStatus": [{"name": "node", **ZERO, "succeeded": 1}], "conditions": [COMPLETE]}),
 }
 
 
