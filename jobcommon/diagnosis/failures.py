@@ -11,7 +11,6 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.causes.cause import Cause
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.programs import end_of_program, printed
-from jobcommon.diagnosis.beside import explained_beside, main_container
 from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import last_exception
@@ -194,18 +193,8 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     init = _OF_INIT.search(message)
     said = _OF_INIT.sub("", message)
     cause = by_kubelet or end_of_program(failure.reason, failure.exit_code, said, lines, gone=gone, local=found.local)
-    cause = _beside(cause, failure, found) or in_context(cause, failure.replica, found)
+    cause = in_context(cause, failure.replica, found)
     return of_init(init[1], cause) if init else cause
-
-
-def _beside(cause: Cause, failure: Failure, found: Found) -> Cause | None:
-    """The cause with the container that explains it beside the program, while the pod is there."""
-    run = next((run for run in _runs(found, failure) if _is_run(run, failure)), None)
-    member = next((member for member in found.members if member.pod.name == failure.pod), None)
-    if run is None or member is None:
-        return None
-    main = main_container(found.framework, member.raw)
-    return explained_beside(member, cause, main, run.finished_at, found)
 
 
 def _to_be_replaced(cause: Cause, failure: Failure, found: Found) -> Cause:

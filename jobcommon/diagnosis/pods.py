@@ -9,7 +9,7 @@ from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.programs import end_of_program
-from jobcommon.diagnosis.beside import error_of, explained_beside, main_container
+from jobcommon.diagnosis.beside import error_of, main_container
 from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import EventView, Found, Member
 from jobcommon.diagnosis.platform import ended_by_platform
@@ -247,7 +247,7 @@ def _cause_of_run(member: Member, found: Found, container: ContainerView, run: T
     cause = end_of_program(decode(run), run.exit_code, run.message, lines, gone=gone, local=found.local)
     if run.reason != "OOMKilled":
         cause = stopped(found.events_of(pod.uid), container.name, run.exit_code, run.finished_at) or cause
-    cause = explained_beside(member, cause, container.name, run.finished_at, found) or in_context(cause, member.replica, found)
+    cause = in_context(cause, member.replica, found)
     if container.name in inits and container.restart_policy != _SIDECAR:
         return of_init(container.name, cause)
     if container.name != main:

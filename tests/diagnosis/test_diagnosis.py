@@ -22,7 +22,6 @@ from jobcommon.testutil.frameworks import SCALED_JOB
 from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
     ATTEMPTS,
-    EINOPS,
     EMPTY,
     FRAMES,
     NOT_STOPPED,
@@ -318,16 +317,6 @@ def test_a_job_that_runs_again_says_why_it_was_restarted_last() -> None:
     status = {**before.job["status"], "restarts": 2, "lastRestartCause": "Worker-1: RuntimeError: cudnn handle lost"}
     made = diagnose(replace(before, job={**before.job, "status": status}), NOW)
     assert (made.reason, made.evidence[1]) == ("Running", "last restarted because Worker-1: RuntimeError: cudnn handle lost")
-
-
-@pytest.mark.parametrize(("before", "leads"), [(4, True), (0, False)])
-def test_a_container_that_failed_well_before_explains_another_error(before: float, leads: bool) -> None:
-    logs = {"demo-worker-0": (*EINOPS[:1], "ValueError: no answer of the server")}
-    pods = {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 20 - before)}
-    made = diagnose(found(pods, replicas={"Worker": 1}, logs=logs), NOW)
-    assert made.reason == ("SIGKILL" if leads else "PythonException")
-    assert ("its container sidecar ended first: killed" in made.sentence) == leads
-    assert "ValueError: no answer" in made.sentence
 
 
 GRANTED = "grant the pod's ServiceAccount default what the message says"
