@@ -26,8 +26,6 @@ _OF_MASTER = "make the program take MASTER_ADDR and MASTER_PORT from its environ
 _COLLECTIVE = re.compile(
     r"c10d|TCPStore|rendezvous|\bDist\w+Error|nccl|gloo|rabit|tracker|collective|\branks?\b|elastic|\bmpi", re.IGNORECASE
 )
-# A task of TensorFlow's coordinator, which JAX uses, too.
-_TASK = re.compile(r"/job:(?!localhost)(\w+)/replica:\d+/task:(\d+)")
 _HOSTS = "mpirun takes its hosts from the operator's hostfile: leave -H, --host and --hostfile out of the command"
 _RDZV_ENDPOINT = re.compile(r"--rdzv[-_]endpoint\b")
 _OWN_ENDPOINT = "remove {} from the command and set elasticPolicy, so that the operator sets the endpoint; or correct the host"
@@ -44,7 +42,6 @@ _DENIED = re.compile(r"denied|not permitted|EACCES|\[Errno 13\]", re.IGNORECASE)
 
 def in_context(cause: Cause, replica: str, found: Found) -> Cause:
     """The cause as it is in this job."""
-    cause = _of_tasks(cause, found)
     if cause.reason == Reason.PEERS_UNREACHABLE:
         return _of_host(cause, replica, found)
     template = template_of(replica, found)
@@ -103,25 +100,6 @@ def _of_host(cause: Cause, replica: str, found: Found) -> Cause:
         made = unreachable(f"{cause.text}; the job has no other replica", local=found.local)
         return replace(made, advice=f"see which address it connects to, and whether a server listens there; {made.advice}")
     return cause
-
-
-def _of_tasks(cause: Cause, found: Found) -> Cause:
-    """The cause with the names of the replicas that are tasks of a coordinator."""
-    kinds = {kind.lower(): kind for kind in found.read.replica_specs}
-    only = next(iter(kinds.values()), "") if len(kinds) == 1 else ""
-    tasks = [(match[0], kinds.get(match[1], only), match[2]) for match in _TASK.finditer(cause.text)]
-    text = cause.text
-    for task, kind, number in tasks:
-        text = text.replace(task, f"{kind}-{number}" if kind else task, 1)
-    if text == cause.text:
-        return cause
-    missing = ", ".join(f"{kind}-{number}" for _, kind, number in tasks)
-    late = "barrier of the coordinator" in text
-    return replace(
-        cause,
-        text=" ".join(text.split()),
-        advice=f"see why {missing} was late or missing: it may have been busy with a download" if late else cause.advice,
-    )
 
 
 def collective(text: str) -> bool:

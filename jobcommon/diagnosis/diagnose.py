@@ -33,7 +33,6 @@ from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
 from jobcommon.diagnosis.resizes import bounds, floor, next_resizes, resizing, smaller, stops_awaited
 from jobcommon.diagnosis.starting import BARE
-from jobcommon.diagnosis.stops import hook_of
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.kueue import not_queued
 from jobcommon.reconcile.node_loss import avoided
@@ -72,10 +71,10 @@ def diagnose(found: Found, now: float, *, condition: bool = True) -> Diagnosis:
     ]
     evidence += [f"{what} could not be read: {why}" for what, why in found.unread.items()]
     shown = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
-    sentence, progress = made.sentence + hook_of(found, made.reason, made.replicas), reported(found.status, now)
+    progress = reported(found.status, now)
     lines = shown_end(made)
     advice = in_namespace(made.advice, found.read.namespace)
-    return replace(made, state=state, advice=advice, evidence=shown, lines=lines, sentence=sentence, progress=progress)
+    return replace(made, state=state, advice=advice, evidence=shown, lines=lines, progress=progress)
 
 
 def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnosis:
@@ -423,14 +422,14 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     evidence += [f"it runs outside its queue and all quota: {text}" for text in outside[:1]]
     due = limits.active_deadline(job, status.start_time)
     then, at = ("the job fails if it has not finished by then (activeDeadlineSeconds)", due.at) if due else ("", None)
-    quiet, facts, advice = silent(found, now)
+    quiet, advice = silent(found, now)
     text = f"{job.kind} {job.name} is running: {count}{quiet}"
     advice = advice or in_short("".join(outside[1:]))
     if (fewer := smaller(found, now)) is not None:
         cause, others = fewer
         text, advice = f"{job.kind} {job.name} is running {cause.text}: {count}{quiet}", advice or cause.advice
-        return replace(_of_job(cause), sentence=text, evidence=(*others, *evidence, *facts), advice=advice)
-    return Diagnosis(Reason.RUNNING, text, evidence=(*evidence, *facts), advice=advice, then=then, at=at)
+        return replace(_of_job(cause), sentence=text, evidence=(*others, *evidence), advice=advice)
+    return Diagnosis(Reason.RUNNING, text, evidence=tuple(evidence), advice=advice, then=then, at=at)
 
 
 def _beginning(found: Found, count: str) -> Cause:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jobcommon.causes.cause import Cause, in_short, listed, span
+from jobcommon.causes.cause import Cause, in_short, span
 from jobcommon.causes.error_lines import exceptions
 from jobcommon.causes.printed import messages
 from jobcommon.causes.programs import printed
@@ -19,26 +19,21 @@ _AFTERWARDS = 3
 _END_IT = "end the program when a thread fails, so that the job fails, too"
 
 
-def silent(found: Found, now: float) -> tuple[str, Sequence[str], str]:
-    """For how long no replica has printed a line, as a part of a sentence; which have been silent longest; and what to do."""
+def silent(found: Found, now: float) -> tuple[str, str]:
+    """For how long no replica has printed a line, as a part of a sentence, and what to do."""
     quiet = {m.replica: now - found.printed_at[m.pod.name] for m in found.members if m.pod.name in found.printed_at}
     if not quiet:
-        return "", (), ""
-    shortest, longest = min(quiet.values()), max(quiet.values())
+        return "", ""
+    shortest = min(quiet.values())
     text = ""
     if shortest >= QUIET_SECONDS:
         last = next(m for m in found.members if quiet.get(m.replica) == shortest)
         line = in_short(found.last_lines.get(last.pod.name, ""), 200)
         text = f"; nothing was printed for {span(shortest)}" + (f"; the last line, by {last.replica}: {line}" if line else "")
-    if longest < HANGING_SECONDS:
-        return text, (), ""
-    names = [replica for replica, seconds in quiet.items() if seconds >= longest - QUIET_SECONDS]
-    if shortest < HANGING_SECONDS and len(names) < len(quiet):
-        return text, (f"{listed(names)} printed nothing for {span(longest)}, but others did",), ""
-    ages = " to ".join(dict.fromkeys((span(shortest), span(longest))))
-    facts = (f"the last line of {listed(list(quiet))} is {ages} old",)
-    pod = next(m.pod.name for m in found.members if m.replica == names[0])
-    return text, facts, f"if no step takes this long, the program hangs: kubectl exec {pod} -- py-spy dump --pid 1 shows where"
+    if shortest < HANGING_SECONDS:
+        return text, ""
+    pod = max(found.members, key=lambda m: quiet.get(m.replica, 0.0)).pod.name
+    return text, f"if no step takes this long, the program hangs: kubectl exec {pod} -- py-spy dump --pid 1 shows where"
 
 
 def error_of_running(member: Member, found: Found, now: float) -> Cause | None:

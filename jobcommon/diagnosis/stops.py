@@ -1,13 +1,11 @@
 """Containers that the kubelet stopped because of a probe or a hook: only its events say so."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.clues import revealed
-from jobcommon.diagnosis.found import EventView, Found
+from jobcommon.diagnosis.found import EventView
 
 # After the event the program has its grace period; one that is stopped says so by its exit code, if it does not handle SIGTERM.
 _WITHIN_SECONDS = 120.0
@@ -51,16 +49,3 @@ def unhealthy(events: Sequence[EventView], container: str, *reasons: str) -> Cau
     failed = [e for e in events if e.reason == "Unhealthy" and container in ("", e.container or container)]
     causes = (revealed(in_short(e.message.removesuffix(": ")), "probe") for e in failed)
     return next((cause for cause in causes if cause is not None and cause.reason in reasons), None)
-
-
-def hook_of(found: Found, reason: str, replicas: Sequence[str]) -> str:
-    """What a postStart hook runs that has failed in the first of these replicas: newer kubelets do not say it."""
-    if reason != Reason.POST_START_HOOK_FAILED or not replicas:
-        return ""
-    spec = found.read.replica_specs.get(replicas[0].rpartition("-")[0])
-    containers = mappings_in((spec.template.get("spec") or {}).get("containers")) if spec is not None else ()
-    hooks = ((one.get("lifecycle") or {}).get("postStart") for one in containers)
-    hook: Mapping[str, Any] = next(filter(None, hooks), {})
-    words = (hook.get("exec") or {}).get("command") or ()
-    what = " ".join(map(str, words)) if words else " ".join(f"{kind} {spec}" for kind, spec in hook.items())
-    return f"; it is: {in_short(what, 200)}" if what else ""
