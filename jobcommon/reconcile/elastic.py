@@ -388,25 +388,22 @@ class Elastic(PodShape, Lifecycle):
 
     @property
     def _awaits_checkpoint(self) -> bool:
-        """Whether no checkpoint has been reported since the one on record. A number counts steps: a lower one is of a rank that
-        lags behind.
-        """
-        before, reported = self._job.status.awaited_checkpoint, self._checkpoint
-        if before is None or reported is None or before == reported:
-            return before is not None or reported is not None
+        """Whether no checkpoint has been reported since the one on record. A lower number is of a rank that lags behind."""
+        before, reported = self._job.status.awaited_checkpoint or "", self._checkpoint
+        if not (before and reported) or before == reported:
+            return bool(before or reported)
         return before.isdecimal() and reported.isdecimal() and (len(reported), reported) < (len(before), before)
 
     @property
     def _awaited(self) -> str | None:
         """The checkpoint after which the job waits for another one, to grow."""
-        if not self._ready or self._joining or not self._awaits_checkpoint:
-            return None
-        return self._job.status.awaited_checkpoint or self._checkpoint
+        waits = self._ready and not self._joining and self._awaits_checkpoint
+        return self._job.status.awaited_checkpoint or self._checkpoint if waits else None
 
     @property
-    def _checkpoint(self) -> str | None:
+    def _checkpoint(self) -> str:
         report = self._job.status.trainer_status
-        return next((m.value for m in (report.metrics if report is not None else None) or () if m.name == CHECKPOINT), None)
+        return report.metric(CHECKPOINT) if report is not None else ""
 
     def _tried_until(self, slot: Slot) -> float:
         """Until when a node may set up a pod that starts nothing (seconds since the epoch); infinity for one that has."""

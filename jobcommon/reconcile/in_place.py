@@ -146,7 +146,7 @@ class InPlace(PodShape, Lifecycle):
         elif not job.status.has(ConditionType.RESTARTING) or situation.keeps_attempt:
             return known
         # One that is not asked for any more is not in the next attempt.
-        asked = (slot for slot in slots if _is_wanted(job, slot) and slot.replica.index < job.asked_of(slot.replica.type))
+        asked = (slot for slot in slots if job.has(slot.replica) and slot.replica.index < job.asked_of(slot.replica.type))
         wanted = {str(slot.replica): slot for slot in asked if job.restarts_in_place}
         # What a watch has shown late may be no obstacle any more.
         known = {name: why for name, why in known.items() if name not in wanted or self._obstacle(wanted[name], job)}
@@ -241,7 +241,7 @@ def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> s
     containers = slot.pod.containers
     if slot.over or slot.deleting:
         return "it has ended"
-    if not _is_wanted(job, slot):
+    if not job.has(slot.replica):
         return "it is surplus"
     if slot.pod.restart_policy != "OnFailure":
         return "its containers are not restarted"
@@ -398,11 +398,6 @@ def _change(pod: PodView, image: str, why: str, annotations: tuple[tuple[str, st
 def _pod_spec(job: Job, replica: Replica) -> Mapping[str, Any]:
     """The pod spec of the replica's template; empty if it cannot be read."""
     return mapping_of(template_for(job.replica_specs[replica.type], replica.index).get("spec"))
-
-
-def _is_wanted(job: Job, slot: Slot) -> bool:
-    """Whether the job wants a pod in that slot."""
-    return job.has(slot.replica)
 
 
 def _has_run(pod: PodView) -> bool:
