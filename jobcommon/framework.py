@@ -376,15 +376,13 @@ class Feature:
     """What an optional feature of jobs brings beside its decisions, for which see `PodShape`, `Admission` and `Lifecycle`.
 
     With a `spec`, a model, jobs have the field `runPolicy.<name>`; with a `status` it records `status.features.<name>`. One of
-    this library records `fields` of the status instead, which it alone writes. `begun_by`: the plurals of objects of it that a
-    job has only once it was started.
+    this library records `fields` of the status instead, which it alone writes.
     """
 
     name: ClassVar[str] = ""
     spec: ClassVar[type[ApiModel] | None] = None
     status: ClassVar[type[ApiModel] | None] = None
     fields: ClassVar[tuple[str, ...]] = ()
-    begun_by: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def access(cls, options: Options) -> Iterable[Watch | Right]:  # noqa: ARG003 - most need nothing

@@ -43,7 +43,7 @@ class Stop:
 class Facts:
     """The job, what was observed, and what follows from both alone. Each part is worked out when it is first asked for.
 
-    `quota`: what its features let it have. `begun`: objects of them show that it was started before.
+    `quota`: what its features let it have.
     """
 
     framework: Framework
@@ -51,7 +51,6 @@ class Facts:
     observed: Observed
     now: float
     quota: Sequence[Go | Stop] = ()
-    begun: bool = False
 
     @cached_property
     def stop(self) -> Stop | None:
@@ -103,7 +102,7 @@ class Facts:
     @property
     def has_begun(self) -> bool:
         """Whether the job was ever started, so that an error of its spec does not fail it."""
-        return self.job.status.start_time is not None or self.begun or bool(self.slots.ours)
+        return self.job.status.start_time is not None or bool(self.slots.ours)
 
     @cached_property
     def whole(self) -> bool:

@@ -57,8 +57,6 @@ AWAITED = "its pods wait for "
 class Gang(PodShape, Admission, Lifecycle):
     """The gang of one job in one pass. Without a gang scheduler it has no PodGroup and delays nothing."""
 
-    begun_by = (POD_GROUPS,)
-
     @classmethod
     def access(cls, options: Options) -> Iterable[Watch]:
         """The PodGroups, and where the cluster has them Workloads, and the priorities of pods."""

@@ -268,6 +268,5 @@ def look(framework: Framework, job: Job, observed: Observed, now: float, feature
     used = [feature for feature in features if feature.concerns(job)]
     known = Facts(framework, job, observed, now)
     quota = [feature.quota(known) for feature in used if issubclass(feature, Admission)]
-    begun = any(plural in feature.begun_by for plural, _ in observed.companions for feature in used)
-    facts = Facts(framework, job, observed, now, quota, begun) if quota or begun else known
+    facts = Facts(framework, job, observed, now, quota) if quota else known
     return View(facts, used, facts.charged, facts.tallies)
