@@ -240,7 +240,7 @@ class ClusterModel(PlatformModel):
         self.delete_job()
         self.recreate_job(f"{self.manifest['metadata']['uid']}+")
         self.manifest["metadata"]["creationTimestamp"] = format_time(self.now)
-        self.truth, self.program = Truth(), Program()
+        self.truth, self.program, self.refusals = Truth(), Program(), Refusals()
         self.starts.clear()
 
     def recreate_job(self, uid: str) -> Self:

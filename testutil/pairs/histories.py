@@ -100,7 +100,7 @@ def _finish(world: ClusterModel) -> None:
             if pod.ready and pod.deletion_time is None and not world.job.status.finished:
                 world.exit(name, 0)
         world.react()
-    world.wait(200)
+    world.wait(700)
 
 
 def main() -> int:

@@ -98,7 +98,9 @@ class Members:
             (size,) = known
             at, before = self.size or (self.disturbed_at, size + 1)
             least = self._least(at)
-            if size < before and least is not None and size < least:
+            # What a quota refuses holds back the others for a while.
+            quota = any(count is not None for count in _during(self.allowed, self.world.now - RETRY))
+            if size < before and least is not None and size < least and not quota:
                 yield f"shrunk: to {size}, and there have been nodes for {least} since {at:.0f}"
             self.size = self.world.now, size
 
