@@ -1,16 +1,14 @@
-"""Logs: structlog lines in JSON or for a console, the first line of an operator, and where the event loop is stuck.
+"""Logs: structlog lines in JSON or for a console, and the first line of an operator.
 
 Text from the cluster cannot forge a line or send control sequences to a terminal (attack case S11); credentials are masked
 (S18).
 """
 
-import asyncio
-import faulthandler
 import logging
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 import msgspec
@@ -118,30 +116,3 @@ async def log_start(transport: Transport, frameworks: Sequence[str], log: Log) -
     except (ClientError, msgspec.DecodeError) as error:
         server = f"unknown ({error})"
     log.info("operator started", version=jobcommon.__version__, server=server, frameworks=list(frameworks))
-
-
-WATCHDOG_SECONDS = 10.0
-# By its number: `sys.stderr` may have been replaced by an object without a file descriptor.
-STANDARD_ERROR = 2
-
-
-@asynccontextmanager
-async def event_loop_watchdog(seconds: float = WATCHDOG_SECONDS) -> AsyncIterator[None]:
-    """Inside the context, dump the stacks of all threads to standard error once the loop has been blocked for `seconds`."""
-    beating = asyncio.create_task(_beat(seconds), name="stalls")
-    try:
-        yield
-    finally:
-        beating.cancel()
-        with suppress(asyncio.CancelledError):
-            await beating
-
-
-async def _beat(seconds: float) -> None:
-    try:
-        while True:
-            # A thread of the interpreter itself, which needs neither the event loop nor the GIL.
-            faulthandler.dump_traceback_later(seconds, file=STANDARD_ERROR)
-            await asyncio.sleep(seconds / 10)
-    finally:
-        faulthandler.cancel_dump_traceback_later()

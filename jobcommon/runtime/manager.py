@@ -36,7 +36,7 @@ from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
 from jobcommon.runtime.handover import hand_over
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import FencedTransport, LeaderElector, LeaseSettings, holder_identity
-from jobcommon.runtime.logging import Log, event_loop_watchdog, log_start
+from jobcommon.runtime.logging import Log, log_start
 from jobcommon.runtime.metrics import MeteredTransport, Metrics, Readings
 from jobcommon.runtime.recorder import Recorder, Reference
 from jobcommon.runtime.reports.account_tokens import AccountTokens
@@ -410,10 +410,9 @@ async def run_against(
     transport = HttpTransport(endpoint, timeouts=timeouts, concurrency=settings.concurrency)
     election = HttpTransport(endpoint, timeouts=ELECTION_TIMEOUTS, concurrency=2)
     try:
-        async with event_loop_watchdog():
-            await run_operators(
-                transport, frameworks, settings, election_transport=election, stop=stop, handle_signals=handle_signals
-            )
+        await run_operators(
+            transport, frameworks, settings, election_transport=election, stop=stop, handle_signals=handle_signals
+        )
     finally:
         await transport.close()
         await election.close()

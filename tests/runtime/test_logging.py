@@ -1,10 +1,7 @@
 """Log lines: their form, their context, and what must not be in them; and the stack of a stall."""
 
 import json
-import subprocess
-import sys
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,31 +85,3 @@ def test_tokens_in_texts_and_tracebacks_are_masked(form: str) -> None:
 def test_unknown_choices_are_refused(form: str, level: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         logging.setup(form, level)
-
-
-# -- When a framework's function never returns, the process says where it is stuck
-
-STUCK = """
-import asyncio, sys
-from jobcommon.runtime.logging import event_loop_watchdog
-
-def a_hook_that_spins():
-    # Until the stack is told, down to its end.
-    while "in main" not in open(sys.argv[1]).read():
-        pass
-
-async def main():
-    async with event_loop_watchdog(0.5):
-        await asyncio.sleep(0)
-        a_hook_that_spins()
-
-asyncio.run(main())
-"""
-
-
-def test_a_stall_is_told_with_its_stack(tmp_path: Path) -> None:
-    told = tmp_path / "stderr"
-    with told.open("w") as stderr:
-        subprocess.run([sys.executable, "-W", "ignore", "-c", STUCK, str(told)], stderr=stderr, timeout=180, check=True)
-    assert "Timeout (0:00:00.5" in told.read_text()
-    assert "in a_hook_that_spins" in told.read_text()
