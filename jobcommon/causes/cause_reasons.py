@@ -25,7 +25,6 @@ class Reason(StrEnum):
     REFERENCE_NOT_FOUND = "ReferenceNotFound"
     FINALIZER_STUCK = "FinalizerStuck"
     FRAMEWORK_ERROR = "FrameworkError"
-    DEFINITION_OUTDATED = "DefinitionOutdated"
     RESTARTING = "Restarting"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     STALLED = "Stalled"

@@ -6,7 +6,6 @@ from jobcommon.api import reasons
 from jobcommon.api.labels import REPLICA_TYPE
 from jobcommon.api.pod import PodView, Running, Terminated
 from jobcommon.api.status import ReplicaStatus
-from jobcommon.api.template import mappings_in
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, span
 from jobcommon.causes.cause_reasons import Reason
@@ -28,13 +27,6 @@ def unanswered(found: Found, now: float) -> Cause:
         return raised
     if age < ANSWER_SECONDS:
         return Cause(Reason.STARTING, "the job was created just now; no operator has reconciled it yet")
-    if (version := _without_status(found)) is not None:
-        name = f"{found.framework.plural}.{found.framework.group}"
-        return Cause(
-            Reason.DEFINITION_OUTDATED,
-            f"the CustomResourceDefinition {name} has no status subresource in {version}, so no operator can report its state",
-            f"jobcommon crds --framework {found.framework.name} | kubectl apply --server-side --force-conflicts -f -",
-        )
     known = {
         True: "; a pod of the operators is running: does it handle this kind and namespace?",
         False: "; no pod of the operators is running in this cluster",
@@ -133,11 +125,3 @@ def _lease(found: Found, now: float) -> str:
     if renewed is None or not spec.get("holderIdentity"):
         return "; its lease is released: no operator leads" if found.lease is not None else ""
     return f"; the leader {spec['holderIdentity']} renewed its lease {span(now - renewed)} ago"
-
-
-def _without_status(found: Found) -> str | None:
-    """The stored version of the kind's definition that has no status subresource."""
-    for version in mappings_in(((found.definition or {}).get("spec") or {}).get("versions")):
-        if version.get("storage") and "status" not in (version.get("subresources") or {}):
-            return str(version.get("name"))
-    return None

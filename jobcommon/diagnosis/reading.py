@@ -53,9 +53,8 @@ POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API, workload.V1BETA1)
 LOCAL_QUEUES = "localqueues"
 WORKLOAD_APIS = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 # Who reads one namespace may not read nodes, and a kind that is not installed is refused as well. Neither is worth a line.
-_QUIET = ("nodes", POD_GROUPS, "leases", "definition")
+_QUIET = ("nodes", POD_GROUPS, "leases")
 _LIMIT = ("limit", "500")
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # A kind that is not served.
 _ABSENT = (404, 405)
 
@@ -111,7 +110,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
         predecessors=[pod for pod in named if pod not in pods and pod["metadata"].get("deletionTimestamp")],
         **last,
     )
-    return replace(made, **await _operator(send, framework)) if not status.conditions or may_be_behind(made) else made
+    return replace(made, **await _operator(send)) if not status.conditions or may_be_behind(made) else made
 
 
 async def read_related(framework: Framework, job: Mapping[str, Any], send: Send) -> Related:
@@ -264,14 +263,13 @@ def _running(framework: Framework, pod: Object) -> str:
     return next((str(one.get("name")) for one in inits if "running" in (one.get("state") or {})), "")
 
 
-async def _operator(send: Send, framework: Framework) -> dict[str, Any]:
-    """What can be read of the operators: whether a pod of theirs runs, the leader's lease, and the kind's definition."""
+async def _operator(send: Send) -> dict[str, Any]:
+    """What can be read of the operators: whether a pod of theirs runs, and the leader's lease."""
     refused: dict[str, str] = {}
     named = (("fieldSelector", f"metadata.name={LEASE}"),)
     wanted = {
         "pods": [Request("GET", collection_path("v1", "pods", None), (("labelSelector", OPERATOR_LABEL),))],
         "leases": [Request("GET", collection_path("coordination.k8s.io/v1", "leases", None), named)],
-        "definition": [Request("GET", f"{_DEFINITIONS}/{framework.plural}.{framework.group}")],
     }
     found = {resource: each[0] for resource, each in (await _read(send, wanted, refused)).items()}
     runs = any((pod.get("status") or {}).get("phase") == "Running" for pod in found["pods"])
@@ -279,7 +277,6 @@ async def _operator(send: Send, framework: Framework) -> dict[str, Any]:
     return {
         "operator": None if "pods" in refused else runs,
         "lease": leases[-1] if leases else None,
-        "definition": next(iter(found["definition"]), None),
     }
 
 

@@ -536,7 +536,6 @@ def deleted_with(finalizer: str) -> Found:
 
 LEASE = {"metadata": {"name": "jobcommon-operator"}, "spec": {"holderIdentity": "op_1", "renewTime": format_time(NOW - 50)}}
 RAISED = [event("uid-demo", "InternalError", "KeyError: 'size'")]
-OLD_DEFINITION = {"spec": {"versions": [{"name": "v1", "storage": True, "subresources": {}}]}}
 EARLIER = {"replica": "Worker-1", "pod": "other", "reason": "SIGKILL", "exitCode": 137, "time": format_time(START - 7200)}
 TRACEBACK = ("epoch 3 loss 0.12", "Traceback (most recent call last):", '  File "train.py", line 12, in <module>', "    return self.fc(x)", "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x784 and 100x10)")  # fmt: skip
 QUOTA = 'pods "demo-worker-0" is forbidden: exceeded quota: team, requested: cpu=2, used: cpu=9, limited: cpu=10'
@@ -856,7 +855,6 @@ SCENARIOS = (
     scenario("invalid", "InvalidSpec", "Helper").of(found(replicas={"Helper": 1})),
     scenario("no operator", "NoOperator", "100 s").of(found(operator=False)),
     scenario("a framework's function raises", "FrameworkError", "pytorch", "KeyError: 'size'").of(found(operator=False, events=RAISED)),
-    scenario("a definition without status", "DefinitionOutdated", "pytorchjobs.kubeflow.org", "no status subresource in v1").of(found(operator=False, definition=OLD_DEFINITION)),
     scenario("the operator died before a pod ended", "NoOperator", "Worker-1 ended 18 min ago", "renewed its lease 18 min ago", now=NOW + 1080).of(then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)}, lease=LEASE)),
     scenario("the operator died before a pod failed", "NoOperator", "Worker-1 ended 18 min", "named 'einops'", now=NOW + 1080).of(then(both_running(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 20)}, logs={"demo-worker-1": EINOPS})),
     *(scenario(f'a pod was deleted {what}', reason, f'Worker-1{words}; Worker-0 failed because of it', now=NOW + 1080).of(after(both_running(), {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": deleted}, logs={"demo-worker-0": RESET})) for what, reason, words, after in (("after the operator died", "NoOperator", f': deleted, by a user or another controller, ended at {format_time(NOW - 24)}', then), ("while no operator was running", "Deleted", " on node node-1: deleted, by a user or another controller", lambda _, pods, **more: found(pods, **more)))),
