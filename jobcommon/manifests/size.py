@@ -30,7 +30,8 @@ def sized(framework: Framework, job: Job) -> Job:
     if job.status.has(ConditionType.SUSPENDED) or not (known or job.is_gathering):
         # One that is suspended is resumed with what is asked for by then.
         return _with(job, asked, {})
-    out = {kind: parse_indexes(text, MAX_REPLICAS) for kind, text in job.status.left_out.items() if kind in asked}
+    kind = framework.scaled_type
+    out = {kind: parse_indexes(job.status.left_out.get(kind), MAX_REPLICAS)} if job.status.left_out and kind in asked else {}
     if job.is_gathering:
         return _with(job, {kind: n - sum(i < n for i in out.get(kind, ())) for kind, n in asked.items()}, out)
     # Types that were added since have no replicas in it.

@@ -96,7 +96,10 @@ PHASES = st.sampled_from(["", "Pending", "Running", "Succeeded", "Failed", "Unkn
 #: annotations that pods may have, by us or by anyone
 MARKS = {
     labels.ATTEMPT: ["0", "1", "2", "999999", "-1", "x"],
-    labels.SIZE: ["Master=1,Worker=2", "Worker=3", "Worker=99999", "Robot=1", "=", ""], labels.SPARE: ["true", "false"],
+    labels.SIZE: [
+        "Master=1,Worker=2", "Worker=2 without 0", "Worker=2 without x", "Worker=3", "Worker=99999", "Robot=1", "=", "",
+    ],
+    labels.SPARE: ["true", "false"],
     labels.EARLIER_RUNS: ["0", "1", "7", "999999", "x"],
     labels.STOP_ORDERED: ["2023-11-14T22:13:20Z", "9999-12-31T23:59:59Z", "x"], labels.TEMPLATE: ["0", "f" * 16],
     labels.IMAGE: ["image", ""],
@@ -176,6 +179,8 @@ STATUSES = st.fixed_dictionaries(
         "attempt": st.sampled_from([0, 1, 2, 999_999]),
         "attemptReplicas": st.sampled_from([{"Master": 1, "Worker": 2}, {"Worker": 3}, {"Robot": 1}, {"Worker": -1}]),
         "conditions": st.lists(st.sampled_from([str(kind) for kind in ConditionType]).map(condition), max_size=3),
+        "leftOut": st.sampled_from([{"Worker": "0"}, {"Worker": "1,0-99999"}, {"Robot": "x", "Worker": ",-"}, {"Master": "0"}]),
+        "gatheringSince": MOMENTS,
         "startTime": MOMENTS, "lastResizeTime": MOMENTS, "lastRestartTime": MOMENTS, "completionTime": MOMENTS,
         "countedPods": st.lists(st.sampled_from(UIDS), max_size=3), "stoppedPods": st.lists(st.sampled_from(UIDS), max_size=3),
         "replacedPods": st.just({"Worker-0": "it has ended"}), "awaitedCheckpoint": st.just("1"),
