@@ -160,7 +160,8 @@ class Members:
             attempts.setdefault(attempt, set()).add(name)
         sizes = [len(names) for names in attempts.values()]
         growths = sum(new > old for old, new in pairwise(sizes))
-        if len(sizes) - earlier > max(growths, 0) + 1:
+        # Where images may not be changed, programs start by themselves.
+        if len(sizes) - earlier > growths + 1 and self.world.now > self.refused_at + RETRY:
             yield f"restarts: attempts with {sizes} programs, {len(sizes) - earlier} of them since +{self.disturbed_at:.0f}"
 
     def _idle_pods(self) -> Iterator[str]:

@@ -1,12 +1,10 @@
 """The promises of the features, each as an oracle that looks at what was done and not at how it was decided."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from jobcommon.api import labels
 from jobcommon.api.replica import parse_indexes
 from jobcommon.api.status import ConditionType
-from jobcommon.api.timestamp import parse_time
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.slots import is_spare
@@ -28,7 +26,6 @@ class Oracles:
         self.pending_since: float | None = None
         self.lost_since: dict[str, float] = {}
         self.ended = ""
-        self.resizes: list[tuple[float, int]] = []
         self.unsized_since: float | None = None
         self.succeeded: tuple[int | None, dict[str, frozenset[int]]] = (None, {})
         self.best = 0
@@ -143,28 +140,14 @@ class Oracles:
 
     def _sizes(self) -> Iterator[str]:
         world, job = self.world, self.world.job
-        elastic = job.run_policy.elastic
         idle = job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED) or not world.exists
         size = job.status.attempt_replicas.get("Worker")
-        if size is None or idle:
-            self.resizes, self.unsized_since = [], None
+        if size in (None, job.asked_of("Worker")) or idle or job.run_policy.elastic is not None:
+            self.unsized_since = None
             return
-        known = self.resizes[-1][1] if self.resizes else size
-        if size != known or not self.resizes:
-            at = parse_time(job.status.last_resize_time)
-            self.resizes.append((world.now if at is None else at, size))
-        if elastic is None:
-            if size == job.asked_of("Worker"):
-                self.unsized_since = None
-            self.unsized_since = self.unsized_since or world.now
-            if world.now > self.unsized_since + SLACK and size != job.asked_of("Worker") and not world.refused:
-                yield f"resize: {size} workers, {job.asked_of('Worker')} are asked for since {self.unsized_since:.0f}"
-            return
-        if not (elastic.min_replicas or 1) <= size <= (elastic.max_replicas or 100):
-            yield f"bounds: {size} workers, and elastic is {elastic}"
-        grown = [at for (_, old), (at, new) in pairwise(self.resizes) if new > old]
-        if any(later < at + (elastic.grow_after_seconds or 0) for at, later in pairwise(grown)):
-            yield f"flaps: grown at {grown}"
+        self.unsized_since = self.unsized_since or world.now
+        if world.now > self.unsized_since + SLACK and not world.refused:
+            yield f"resize: {size} workers, {job.asked_of('Worker')} are asked for since {self.unsized_since:.0f}"
 
     def _successes(self) -> Iterator[str]:
         """What is on record as succeeded stays so until the job begins another attempt or is suspended."""
