@@ -53,7 +53,7 @@ class Members:
         """The types that it has replicas of, in declared order: one with 0 replicas is as one that the job does not name."""
         return [kind for kind in self.replica_specs if self.count(kind)]
 
-    @property
+    @cached_property
     def total_replicas(self) -> int:
         """The wanted number of replicas over all types."""
         return sum(self.count(kind) for kind in self.replica_specs)
