@@ -16,7 +16,6 @@ from jobcommon.diagnosis.failures import (
     alike,
     cause_of_failure,
     consequences,
-    deleted_before,
     lines_of,
     outline,
     root,
@@ -154,16 +153,11 @@ def _unnoticed(found: Found, missed: Cause) -> Diagnosis:
     if not worst or missed.reason != Reason.NO_OPERATOR:
         return made
     member, cause = worst[0]
-    sentence, advice = f"{member.replica}: {cause.text}", cause.advice
-    first = deleted_before(found, [one for one, _ in worst]) if cause.symptom else None
-    if first is not None:
-        its, lost = cause_of_failure(found, first), listed([one.replica for one, _ in worst])
-        sentence, advice = f"{first.replica}: {its.text}, ended at {first.time}; {lost} failed because of it", its.advice
     runs = [run for container in member.pod.containers if (run := _last_run(container)) is not None]
     return replace(
         made,
-        sentence=f"{made.sentence}; {sentence}",
-        advice=f"{made.advice}; for {first.replica if first else member.replica}: {advice}" if advice else made.advice,
+        sentence=f"{made.sentence}; {member.replica}: {cause.text}",
+        advice=f"{made.advice}; for {member.replica}: {cause.advice}" if cause.advice else made.advice,
         lines=tuple(found.logs.get(member.pod.name, ())),
         replicas=(member.replica,),
         node=member.pod.node_name,

@@ -81,13 +81,6 @@ def _is_stopped_by_operator(member: Member, found: Found) -> bool:
     return over or pod.uid in found.status.counted_pods or attempt_of(pod) < job.attempt
 
 
-def deleted_before(found: Found, lost: Sequence[Member]) -> Failure | None:
-    """The first end of a pod that others have deleted, before these failed, which have lost a peer."""
-    known = [(member, end) for member in found.members if (end := _end_of(member, found)) is not None]
-    last = max((_time(end) for member, end in known if member in lost), default=0.0)
-    return min((end for _, end in known if end.reason == "Deleted" and _time(end) <= last), key=_time, default=None)
-
-
 def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, Failure] | None:
     """The end that explains the one of the job, and that which is charged; `message` is the condition's. None without any.
 

@@ -181,7 +181,7 @@ def _before_start(found: Found, replica: Replica, events: Sequence[EventView]) -
     if last.reason in ("Failed", "BackOff"):
         reason = "ImagePullBackOff" if "pull" in last.message.lower() else "CreateContainerConfigError"
         return not_started(Waiting(reason, "" if "Pull" in reason else last.message.removeprefix("Error: ")), events)
-    return not_prepared(events, pod)
+    return not_prepared(events)
 
 
 def _without_node(found: Found, message: str, pod: Mapping[str, Any]) -> Cause:

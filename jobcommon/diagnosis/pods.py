@@ -310,7 +310,7 @@ def _not_ready(member: Member, found: Found) -> Cause | None:
 def _slow(member: Member, found: Found, now: float) -> Cause:
     """A pod on a node whose containers are not started yet, with no reason in its status."""
     pod = member.pod
-    if (cause := not_prepared(found.events_of(pod.uid), member.raw)) is not None:
+    if (cause := not_prepared(found.events_of(pod.uid))) is not None:
         return cause
     since = pod.started
     if since is None or now < since + REPORT_AFTER or any(_begun(pod)):

@@ -1,13 +1,11 @@
 """Why a container is not started: the kubelet's reasons in the pod's status, and what it reports in events only."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import Any
 
 from jobcommon.api.pod import Waiting
-from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.clues import revealed
@@ -85,22 +83,11 @@ def _pull(message: str, events: Sequence[EventView]) -> Cause:
     return Cause(cause.reason, text, cause.advice, then=PULL_RETRY)
 
 
-def _with_source(text: str, pod: Mapping[str, Any]) -> str:
-    """The text with the ConfigMap or Secret of the volume that it names; the kubelet gives the volume only."""
-    for volume in mappings_in((pod.get("spec") or {}).get("volumes")):
-        for kind, field, key in (("ConfigMap", "configMap", "name"), ("Secret", "secret", "secretName")):
-            if (name := (volume.get(field) or {}).get(key)) is not None:
-                text = text.replace(
-                    f'the volume "{volume.get("name")}" has', f'the {kind} "{name}" of the volume {volume.get("name")} has'
-                )
-    return text
-
-
-def not_prepared(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause | None:
+def not_prepared(events: Sequence[EventView]) -> Cause | None:
     """Why volumes, network or image are not ready yet, by the latest of the pod's events; None if they do not say."""
     for at, event in enumerate(events):
         if event.reason in _MOUNTS:
-            return _not_mounted(events[at:], pod)
+            return _not_mounted(events[at:])
         if event.reason in ("FailedCreatePodSandBox", "NetworkNotReady"):
             advice = "the node's network or container runtime is at fault: check it, or delete the pod to try another node"
             return Cause(Reason.SANDBOX_FAILED, in_short(event.message), advice, then=KUBELET_RETRY)
@@ -113,7 +100,7 @@ def not_prepared(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause |
     return None
 
 
-def _not_mounted(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause:
+def _not_mounted(events: Sequence[EventView]) -> Cause:
     """Why volumes are not ready. The kubelet also says again and again that they are not, without the reason."""
     failed: list[EventView] = []
     attached: set[str] = set()
@@ -131,4 +118,4 @@ def _not_mounted(events: Sequence[EventView], pod: Mapping[str, Any]) -> Cause:
         known = revealed(said, "mount")
         advice = known.advice if known is not None else _CHECK_VOLUMES
         return Cause(Reason.VOLUMES_NOT_READY, in_short(said, _LONGEST), advice, then=KUBELET_RETRY)
-    return Cause(cause.reason, _with_source(cause.text, pod), cause.advice, then=KUBELET_RETRY)
+    return Cause(cause.reason, cause.text, cause.advice, then=KUBELET_RETRY)

@@ -825,7 +825,7 @@ SCENARIOS = (
     *(scenario(name, *cause).of(creating(state, said)) for name, state, said, *cause in CREATING),
     *(scenario(name, reason).of(beside(lambda pod: pod.waiting("ContainerCreating", ""), events=not_mounted(name))) for name, reason in zip(NOT_MOUNTED, ("VolumeAttachedElsewhere", "ConfigMapNotFound", "VolumesNotReady"), strict=True)),
     scenario("a Secret for pulling that does not exist", "SecretNotFound", "the Secret ghcr-cred of imagePullSecrets was not found, and the image docker.io/me/secret:1 cannot be pulled: pull access").of(waiting("ImagePullBackOff", DENIED, events=[event("uid-demo-worker-0", "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (ghcr-cred); attempting to pull the image may not succeed.")])),
-    scenario("key of a volume", "KeyNotFound", 'the ConfigMap "train-config" of the volume cfg has no key "train.yaml"').of(creating("FailedMount", 'MountVolume.SetUp failed for volume "cfg" : configmap references non-existent config key: train.yaml', template=WORDS)),
+    scenario("key of a volume", "KeyNotFound", 'the volume "cfg" has no key "train.yaml"').of(creating("FailedMount", 'MountVolume.SetUp failed for volume "cfg" : configmap references non-existent config key: train.yaml', template=WORDS)),
     # the scheduler
     *(scenario(name, *cause).of(unschedulable(said)) for name, said, *cause in UNSCHEDULABLE),
     scenario("GPUs in use", "InsufficientResources", "nvidia.com/gpu").of(unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")])),
@@ -857,7 +857,7 @@ SCENARIOS = (
     scenario("a framework's function raises", "FrameworkError", "pytorch", "KeyError: 'size'").of(found(operator=False, events=RAISED)),
     scenario("the operator died before a pod ended", "NoOperator", "Worker-1 ended 18 min ago", "renewed its lease 18 min ago", now=NOW + 1080).of(then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)}, lease=LEASE)),
     scenario("the operator died before a pod failed", "NoOperator", "Worker-1 ended 18 min", "named 'einops'", now=NOW + 1080).of(then(both_running(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 20)}, logs={"demo-worker-1": EINOPS})),
-    *(scenario(f'a pod was deleted {what}', reason, f'Worker-1{words}; Worker-0 failed because of it', now=NOW + 1080).of(after(both_running(), {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": deleted}, logs={"demo-worker-0": RESET})) for what, reason, words, after in (("after the operator died", "NoOperator", f': deleted, by a user or another controller, ended at {format_time(NOW - 24)}', then), ("while no operator was running", "Deleted", " on node node-1: deleted, by a user or another controller", lambda _, pods, **more: found(pods, **more)))),
+    scenario("a pod was deleted while no operator was running", "Deleted", "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 failed because of it", now=NOW + 1080).of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": deleted}, logs={"demo-worker-0": RESET})),
     scenario("an image that cannot be pulled for a restart in place", "ImageNotFound", "manifest unknown", now=NOW + 600).of(beside(without_its_image, policy="OnFailure", run_policy={"restartScope": "Job", "restartMethod": "Auto"})),
     scenario("an attempt has just begun", "Running", now=NOW + 100).of(begun(NOW + 99)),
     scenario("the operator died as an attempt began", "NoOperator", "a pod of Worker is gone", now=NOW + 100).of(begun(NOW)),
