@@ -9,7 +9,7 @@ from jobcommon.api.gang import candidates, gang_scheduler
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.options import namespace_option, option
-from jobcommon.diagnosis.operator import LEASE
+from jobcommon.cli.rights import LEASE
 
 
 def new_command(

@@ -9,11 +9,12 @@ from jobcommon.api.gang import GangScheduler
 from jobcommon.api.kueue import OWN
 from jobcommon.cli import rbac
 from jobcommon.cli.rbac import Rule
-from jobcommon.diagnosis.operator import LEASE
 from jobcommon.framework import Framework
 
 Json = dict[str, Any]
 API_VERSION = "rbac.authorization.k8s.io/v1"
+
+LEASE = "jobcommon-operator"
 
 
 def as_roles(

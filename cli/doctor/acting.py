@@ -10,8 +10,9 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.cli.doctor.finding import Finding, Severity
 from jobcommon.cli.doctor.operators import OwnOperator
 from jobcommon.cli.doctor.state import ClusterState, Json, names
+from jobcommon.cli.rights import LEASE
 from jobcommon.diagnosis import Found
-from jobcommon.diagnosis.operator import ANSWER_SECONDS, LEASE, behind
+from jobcommon.diagnosis.operator import ANSWER_SECONDS, behind
 from jobcommon.diagnosis.pods import OVERDUE_SECONDS
 from jobcommon.framework import FINALIZER, Framework
 

@@ -49,7 +49,7 @@ class Found:
     `workloads` (Kueue's) and `pod_groups` may be empty when there are none or they may not be read. `printed_at` is, by pod,
     when a running one printed its last line (seconds since the epoch), and `last_lines` what it was; `tails` are the last
     lines of some that run or have succeeded. Only where no operator seems to act: `operator`, whether a pod of the operators
-    runs (None when that is unknown), and the leader's `lease`. `unread` says, by resource, why it could not be read.
+    runs (None when that is unknown). `unread` says, by resource, why it could not be read.
     `predecessors` are pods of earlier jobs of this name, which are being deleted. `local_queues` has Kueue's
     queue of the job, if there is one; None if it was not read.
     """
@@ -68,7 +68,6 @@ class Found:
     last_lines: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     tails: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
     operator: bool | None = None
-    lease: Object | None = None
     unread: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     predecessors: Sequence[Object] = ()
 

@@ -16,7 +16,6 @@ from jobcommon.reconcile.slots import attempt_of, starts_again
 ANSWER_SECONDS = 15.0
 OPERATOR_BEHIND_SECONDS = 30.0
 _ANY_TIME = 1e12
-LEASE = "jobcommon-operator"
 
 
 def unanswered(found: Found, now: float) -> Cause:
@@ -33,7 +32,7 @@ def unanswered(found: Found, now: float) -> Cause:
         None: "",
     }[found.operator]
     advice = "install or start the operators, for this kind and namespace (docs/install.md); /readyz says what is missing"
-    return Cause(Reason.NO_OPERATOR, f"no operator has reconciled the job in {span(age)}{known}{_lease(found, now)}", advice)
+    return Cause(Reason.NO_OPERATOR, f"no operator has reconciled the job in {span(age)}{known}", advice)
 
 
 def behind(found: Found, now: float) -> Cause | None:
@@ -43,7 +42,7 @@ def behind(found: Found, now: float) -> Cause | None:
         return None
     if (raised := framework_error(found)) is not None:
         return raised
-    text = f"no operator acts on the job: {missed}, and its status does not show it{_lease(found, now)}"
+    text = f"no operator acts on the job: {missed}, and its status does not show it"
     return Cause(
         Reason.NO_OPERATOR, text, "start the operators, or check their log (kubectl logs); jobcommon doctor reports more"
     )
@@ -116,12 +115,3 @@ def _since(pod: PodView) -> float:
         elif container.last is not None:
             times.append(container.last.finished_at)
     return max((time for time in times if time is not None), default=0.0)
-
-
-def _lease(found: Found, now: float) -> str:
-    """When the leader renewed its lease last, if there is one."""
-    spec = (found.lease or {}).get("spec") or {}
-    renewed = parse_time(spec.get("renewTime"))
-    if renewed is None or not spec.get("holderIdentity"):
-        return "; its lease is released: no operator leads" if found.lease is not None else ""
-    return f"; the leader {spec['holderIdentity']} renewed its lease {span(now - renewed)} ago"

@@ -28,7 +28,7 @@ from jobcommon.client.request import Request, Response
 from jobcommon.client.responses import answered
 from jobcommon.diagnosis.beside import main_container
 from jobcommon.diagnosis.found import Found
-from jobcommon.diagnosis.operator import LEASE, may_be_behind
+from jobcommon.diagnosis.operator import may_be_behind
 from jobcommon.diagnosis.queues import is_queued
 from jobcommon.diagnosis.scheduling import claims_of
 from jobcommon.framework import Framework, Related
@@ -53,7 +53,7 @@ POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API, workload.V1BETA1)
 LOCAL_QUEUES = "localqueues"
 WORKLOAD_APIS = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 # Who reads one namespace may not read nodes, and a kind that is not installed is refused as well. Neither is worth a line.
-_QUIET = ("nodes", POD_GROUPS, "leases")
+_QUIET = ("nodes", POD_GROUPS)
 _LIMIT = ("limit", "500")
 # A kind that is not served.
 _ABSENT = (404, 405)
@@ -110,7 +110,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
         predecessors=[pod for pod in named if pod not in pods and pod["metadata"].get("deletionTimestamp")],
         **last,
     )
-    return replace(made, **await _operator(send)) if not status.conditions or may_be_behind(made) else made
+    return replace(made, operator=await _operator(send)) if not status.conditions or may_be_behind(made) else made
 
 
 async def read_related(framework: Framework, job: Mapping[str, Any], send: Send) -> Related:
@@ -263,21 +263,12 @@ def _running(framework: Framework, pod: Object) -> str:
     return next((str(one.get("name")) for one in inits if "running" in (one.get("state") or {})), "")
 
 
-async def _operator(send: Send) -> dict[str, Any]:
-    """What can be read of the operators: whether a pod of theirs runs, and the leader's lease."""
+async def _operator(send: Send) -> bool | None:
+    """Whether a pod of the operators runs; None if that may not be read."""
     refused: dict[str, str] = {}
-    named = (("fieldSelector", f"metadata.name={LEASE}"),)
-    wanted = {
-        "pods": [Request("GET", collection_path("v1", "pods", None), (("labelSelector", OPERATOR_LABEL),))],
-        "leases": [Request("GET", collection_path("coordination.k8s.io/v1", "leases", None), named)],
-    }
-    found = {resource: each[0] for resource, each in (await _read(send, wanted, refused)).items()}
-    runs = any((pod.get("status") or {}).get("phase") == "Running" for pod in found["pods"])
-    leases = sorted(found["leases"], key=lambda lease: str((lease.get("spec") or {}).get("renewTime")))
-    return {
-        "operator": None if "pods" in refused else runs,
-        "lease": leases[-1] if leases else None,
-    }
+    request = Request("GET", collection_path("v1", "pods", None), (("labelSelector", OPERATOR_LABEL),))
+    (pods,) = (await _read(send, {"pods": [request]}, refused))["pods"]
+    return any((pod.get("status") or {}).get("phase") == "Running" for pod in pods) if not refused else None
 
 
 def _of(uid: str, items: Iterable[Object]) -> list[Object]:

@@ -200,17 +200,14 @@ async def test_the_last_output_of_running_pods_is_dated() -> None:
     assert queries == [{"container": "pytorch", "tailLines": "60", "timestamps": "true"}] * 3
 
 
-async def test_the_lease_is_read_where_the_status_lags_behind_the_pods() -> None:
+async def test_the_operators_pods_are_read_where_the_status_lags_behind_the_pods() -> None:
     over = pod(phase="Succeeded")
     over["metadata"]["labels"] = {"training.kubeflow.org/replica-type": "master"}
     counted = {"replicaStatuses": {"Master": {"active": 1}}}
-    path = "/apis/coordination.k8s.io/v1/leases"
-    leases = [{"spec": {"renewTime": f"2026-01-01T00:0{minute}:00.000000Z"}} for minute in (1, 2)]
-    answers = {f"{OURS}/pods": [listing(over)], path: [listing(*leases)], f"{CORE}/pods": [listing()]}
-    found = await read_found(PYTORCH, {**job(), "status": job()["status"] | counted}, Server(**answers).send)
-    assert (found.operator, found.lease) == (False, leases[1])
-    followed = await read_found(PYTORCH, job(), Server(**answers).send)
-    assert (followed.operator, followed.lease) == (None, None)
+    answers = {f"{OURS}/pods": [listing(over)], f"{CORE}/pods": [listing()]}
+    lagging = {**job(), "status": job()["status"] | counted}
+    found = [await read_found(PYTORCH, read, Server(**answers).send) for read in (lagging, job())]
+    assert [one.operator for one in found] == [False, None]
 
 
 async def test_a_job_without_conditions_has_the_operators_pods_read() -> None:
