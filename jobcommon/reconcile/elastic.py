@@ -149,9 +149,11 @@ class Elastic(PodShape, Lifecycle):
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod, as one that starts no program until its attempt has its members."""
-        if self._job.is_elastic and not self._job.restarts_in_place:
+        if self._elastic is None:
+            return pod
+        if not self._job.restarts_in_place:
             pod = self._in_place.marked(replica, pod)
-        waits = self._job.is_gathering or (self._elastic is not None and not self._job.has(replica))
+        waits = self._job.is_gathering or not self._job.has(replica)
         return in_place.spare(self._job, pod) if waits else pod
 
     def _words(self) -> Iterable[Proposal]:

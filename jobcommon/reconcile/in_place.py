@@ -101,7 +101,7 @@ class InPlace(PodShape, Lifecycle):
 
     def _start(self, slot: Slot) -> SetImage:
         """The start of the pod, with what it is to know of the others."""
-        job, framework, size = self._job, self._situation.framework, size_text(self._situation.framework, self._job)
+        job, framework, size = self._job, self._situation.framework, self._size
         if slot.pod.annotations.get(labels.SIZE) == size and not is_spare(slot.pod):
             return start(job, slot, self._images, {})
         made = {**world(framework, job, slot.replica), labels.TEMPLATE: self._made_from(size, slot.replica)[1]}
@@ -113,7 +113,7 @@ class InPlace(PodShape, Lifecycle):
 
     def marked(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """See `shape`."""
-        digest = self._made_from(size_text(self._situation.framework, self._job), replica)[1]
+        digest = self._made_from(self._size, replica)[1]
         annotations = {**(pod["metadata"].get("annotations") or {}), **origin(self._job, replica, digest)}
         return pinned({**pod, "metadata": {**pod["metadata"], "annotations": annotations}}, self._images)
 
@@ -154,6 +154,10 @@ class InPlace(PodShape, Lifecycle):
         new = ((name, why) for name, why in found if why)
         return {**known, **dict(islice(new, max(MAX_REPLACED - len(known), 0)))}
 
+    @cached_property
+    def _size(self) -> str:
+        return size_text(self._situation.framework, self._job)
+
     def _obstacle(self, slot: Slot, job: Job | None = None) -> str:
         """Why the pod cannot be restarted in place. `job`: with what this pass records."""
         situation = self._situation
@@ -161,7 +165,7 @@ class InPlace(PodShape, Lifecycle):
 
     def _changed(self, slot: Slot) -> str:
         """Why the pod does not serve the attempt as it was made; "" if it does. What is unknown has changed."""
-        made_for, size = slot.pod.annotations.get(labels.SIZE, ""), size_text(self._situation.framework, self._job)
+        made_for, size = slot.pod.annotations.get(labels.SIZE, ""), self._size
         if made_for not in self._worlds:
             return _CHANGED
         before, digest = self._made_from(made_for, slot.replica)
