@@ -1,7 +1,7 @@
 """Optional features in pairs: what each promises holds in the company of each other, whatever happens to the job.
 
-`make pairs` runs all pairs in both orders. The known defects X of `testutil/mutants/known.toml` were crossings of two features;
-each, put back, must be found by a promise and not by the test that was written for it.
+`make pairs` runs all pairs in both orders. The known defects X and Y of `testutil/mutants/known.toml` were crossings of two
+features; each, put back, must be found by a promise and not by the test that was written for it.
 """
 
 from itertools import permutations
