@@ -91,17 +91,6 @@ def tainted(one: Manifest, key: str) -> Manifest:
     return {**one, "spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}}
 
 
-def cordoned(one: Manifest) -> Manifest:
-    return {
-        **one,
-        "spec": {"unschedulable": True, "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]},
-    }
-
-
-def labelled(one: Manifest, **labels: str) -> Manifest:
-    return {**one, "metadata": {**one["metadata"], "labels": labels}}
-
-
 def found(
     pods: Mapping[str, Change] | None = None,
     *,
