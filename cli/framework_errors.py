@@ -1,4 +1,4 @@
-"""Errors in a `Framework` that no type checker sees, told when it is loaded: later they would be jobs that never end."""
+"""Errors in a `Framework` that no type checker sees, found when it is loaded: later they would be jobs that never end."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

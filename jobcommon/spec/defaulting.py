@@ -45,8 +45,8 @@ _BOOKKEEPING = {"resourceVersion", "managedFields"}
 def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     """The job in `raw`: replica types in canonical spelling and declared order, defaults set, `errors` complete.
 
-    Where jobs are read with other objects, as if those that come with the operator were all there are: whoever has the
-    cluster's calls `Framework.specialized` first.
+    A job that refers to other objects is read with those that come with the operator. A caller that has the cluster's objects
+    calls `Framework.specialized` first.
     """
     if framework.specialize is not None:
         framework, raw = framework.specialized(raw, framework.related_to(framework.shipped()))

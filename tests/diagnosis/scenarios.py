@@ -32,14 +32,14 @@ Change = Callable[[Pod], Pod]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A failure: what was found, the reason that is to be named, words of the sentence or advice, and what else is `told`."""
+    """A failure: what was found, the reason that is to be named, words of the sentence or advice, and what `also` is in the answer."""
 
     name: str
     reason: str
     words: tuple[str, ...]
     found: Found
     now: float
-    told: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Named:
     words: tuple[str, ...]
     now: float
 
-    def of(self, found: Found, *told: str) -> Scenario:
+    def of(self, found: Found, *also: str) -> Scenario:
         """With what the advice, the evidence or what comes next says, too."""
-        return Scenario(self.name, self.reason, self.words, found, self.now, told)
+        return Scenario(self.name, self.reason, self.words, found, self.now, also)
 
 
 def scenario(name: str, reason: str, *words: str, now: float = NOW) -> Named:
@@ -865,7 +865,7 @@ SCENARIOS = (
     scenario("a deadline, and a replica that waits for something else", "DeadlineExceeded", "; the last line of Worker-1: Lock 7 not").of(ended_by_limit("DeadlineExceeded", AT_BARRIER, (*STEPS[:1], *["Lock 7 not acquired, waiting 0.05 s"] * 9), AT_BARRIER), "if it hung, see what Worker-1 waited for: while it runs"),
     scenario("a deadline, and replicas in an init container", "DeadlineExceeded", "Worker-1, Worker-2 had not started: its init container prepare was running, its last line: waiting for cache:6379; active", "; the last line of Worker-0: waiting for 2 workers").of(ended_by_limit("DeadlineExceeded", ("waiting for 2 workers",), WAITS, WAITS[::-1], init=(1, 2)), "see what the init container prepare waits for"),
     scenario("stalled by a thread that has ended", "StorageFailed", "Worker-1", "Errno 116", "; PyTorchJob demo has reported").of(stalled(worker_0=STEPS, worker_1=DIED)),
-    # what else is told
+    # what is in the answer, too
     scenario("a container of a job that has succeeded", "Succeeded").of(found({"Master-0": lambda pod: sidecar_failed(pod, looping=False), "Worker-0": lambda pod: pod.succeeded()}, replicas={"Master": 1, "Worker": 1}), "container sidecar: failed with exit code 3"),
     scenario("nodes that are avoided", "SIGKILL").of(found({"Worker-0": lambda pod: pod.failed(137), "Worker-1": lambda pod: pod.failed(1)}, policy="OnFailure", run_policy={"nodeLossSeconds": 30}), "new pods avoid node node-1: 2 pods failed or were lost there"),
     scenario("a pod that may run twice", "NodeDoesNotAnswer").of(found({"Worker-0": running, "Worker-1": stuck_on}, run_policy={"nodeLossSeconds": 30}), "kubectl annotate pod demo-worker-1 kueue.x-k8s.io/safe-to-forcefully-delete=true"),

@@ -52,7 +52,7 @@ def test_the_cause_is_named(scenario: Scenario) -> None:
     assert made.reason == scenario.reason, made
     for word in scenario.words:
         assert word in f"{made.sentence}: {made.advice}", made
-    for word in scenario.told:
+    for word in scenario.also:
         assert word in "\n".join((made.advice, made.then, *made.evidence)), made
     assert made.well or made.advice or made.then, made
 

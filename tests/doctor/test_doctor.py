@@ -322,7 +322,7 @@ def _platform_rows() -> Iterator[Row]:
         ((W, ("no Deployment of trainer-controller-manager", "a TrainJob gets no pods")),))
     beside = {"groups": {"trainer.kubeflow.org", "kueue.x-k8s.io"}}
     usual = ((W, ("no Deployment of trainer-controller",)), (N, ("MXJob",)))
-    yield Row("Kueue queues TrainJobs, and is not told of JobSet",
+    yield Row("Kueue queues TrainJobs, and there is no JobSet",
         {**beside, "kueue_configuration": kueue(*ALL_QUEUED, "trainer.kubeflow.org/trainjob")},
         ((E, ("waits for the definition of JobSet",)), *usual))
     yield Row("Kueue's integration of TrainJob is off", {**beside, "kueue_configuration": kueue(*ALL_QUEUED)}, usual)
