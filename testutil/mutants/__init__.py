@@ -15,12 +15,16 @@ SEEDS = 120
 
 
 class Mutant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One defect, as `known.toml` has it. `features`: two that meet in it, and the `promise` that it breaks."""
+    """One defect, as `known.toml` has it. `features`: two that meet in it, and the `promise` that it breaks.
+
+    `events`: what alone happens in its histories, where it takes some of them in a row.
+    """
 
     what: str
     patches: tuple[Patch, ...]
     pair: str = ""
     features: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
     promise: str = ""
 
     def planted(self) -> AbstractContextManager[None]:
@@ -30,7 +34,7 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def broken_promise(self) -> str:
         """The first broken promise in the histories of its features, while it is planted; "" if there is none."""
         first, second = self.features
-        found = (problems for seed in range(SEEDS) if (problems := judge(first, second, seed)))
+        found = (problems for seed in range(SEEDS) if (problems := judge(first, second, seed, events=self.events)))
         return next(found, [""])[0]
 
 

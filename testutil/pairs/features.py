@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -203,6 +204,11 @@ def refuse(world: ClusterModel) -> None:
     world.refused = frozenset() if world.refused else frozenset({world.chance.choice(REFUSABLE)})
 
 
+def refuse_pods(world: ClusterModel) -> None:
+    """A webhook refuses pods, or takes them again."""
+    world.refused = frozenset() if world.refused else frozenset({"pods"})
+
+
 def forbid_logs(world: ClusterModel) -> None:
     """Logs cannot be read, or can again."""
     world.unkept = "" if world.unkept else world.words("not all logs and events of failed replicas are kept: forbidden")
@@ -288,9 +294,14 @@ FEATURES: Mapping[str, Feature] = {
         Feature("crashes", {}, (die, die)),
     )
 }
-QUIET = {run_on, run_long, fill, free_node, restore_nodes, spoil, ration, share, die, forbid_logs, hide_flavor, refuse}
+QUIET = {
+    *(run_on, run_long, fill, free_node, restore_nodes, spoil, ration, share, die, forbid_logs, hide_flavor, refuse),
+    refuse_pods,
+}
 """What is no reason to restart a program that runs."""
 COMMON: tuple[Happening, ...] = (run_on, run_on, run_on, exit_one, delete)
+EVENTS = {event.__name__: event for event in (*COMMON, refuse_pods, *chain(*(one.happenings for one in FEATURES.values())))}
+"""All that may happen, by name."""
 
 
 def _always(_: Job) -> bool:

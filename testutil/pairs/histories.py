@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations, zip_longest
 from random import Random
 
@@ -11,24 +11,24 @@ from jobcommon.reconcile.plan import Urgency
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.node_model import PLENTY
-from jobcommon.testutil.pairs.features import COMMON, FEATURES, QUIET, world_of
+from jobcommon.testutil.pairs.features import COMMON, EVENTS, FEATURES, QUIET, world_of
 from jobcommon.testutil.pairs.oracles import Oracles
 from jobcommon.testutil.platform_model import FLAVOR
 
-EVENTS = 14
+LENGTH = 14
 
 
-def judge(first: str, second: str, seed: int, *, workers: int = 3) -> list[str]:
-    """What is wrong with one history.
+def judge(first: str, second: str, seed: int, *, workers: int = 3, events: Sequence[str] = ()) -> list[str]:
+    """What is wrong with one history, in which only `events` happen if there are any.
 
     It is run twice: with a platform that always says the same, and with one that words what it says anew each time, by an
     operator without the extensions that the job does not use. What the operator does must not depend on either: a message is no
     state, and a feature is its own extension.
     """
-    plain, problems = _history(first, second, seed, restless=False, workers=workers)
+    plain, problems = _history(first, second, seed, restless=False, workers=workers, events=events)
     if problems or plain is None:
         return problems
-    worded, problems = _history(first, second, seed, restless=True, workers=workers)
+    worded, problems = _history(first, second, seed, restless=True, workers=workers, events=events)
     if problems or worded is None:
         return [f"words: with changing messages and without unused extensions: {problem}" for problem in problems]
     for one, other in zip_longest(_deeds(plain), _deeds(worded)):
@@ -48,7 +48,9 @@ def _deeds(world: ClusterModel) -> Iterator[tuple[object, ...]]:
             yield round(at - START), sorted(f"{type(action).__name__} {action.name}" for action in made.actions), now, urgent
 
 
-def _history(first: str, second: str, seed: int, *, restless: bool, workers: int) -> tuple[ClusterModel | None, list[str]]:
+def _history(
+    first: str, second: str, seed: int, *, restless: bool, workers: int, events: Sequence[str]
+) -> tuple[ClusterModel | None, list[str]]:
     """The world at the end of a history, and what is wrong; no world where the features exclude each other."""
     chance = Random(f"{first} {second} {seed}")  # noqa: S311 - reproducibility is the point
     features = FEATURES[first], FEATURES[second]
@@ -60,9 +62,9 @@ def _history(first: str, second: str, seed: int, *, restless: bool, workers: int
         world.react()
         if problems := list(oracles.look()):
             return world, problems
-        for number in range(EVENTS):
+        for number in range(LENGTH):
             own = features[number % 2].happenings
-            happening = chance.choice((*COMMON, *own, *own))
+            happening = chance.choice([EVENTS[name] for name in events] or (*COMMON, *own, *own))
             if happening not in QUIET:
                 oracles.members.disturbed()
             happening(world)
@@ -109,6 +111,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3, help="how many for each pair and order")
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--workers", type=int, default=3, help="how many the job has")
+    parser.add_argument("--event", dest="events", action="append", default=[], choices=EVENTS, help="these events alone")
     parser.add_argument("pair", nargs="*", choices=[[], *FEATURES], help="these features alone")
     options = parser.parse_args()
     started, runs, found = time.process_time(), 0, 0
@@ -116,7 +119,7 @@ def main() -> int:
         if set(options.pair) <= {first, second}:
             for seed in range(options.seed, options.seed + options.seeds):
                 runs += 1
-                for problem in judge(first, second, seed, workers=options.workers)[:1]:
+                for problem in judge(first, second, seed, workers=options.workers, events=options.events)[:1]:
                     found += 1
                     print(f"{first} {second} --seed {seed} --seeds 1: {problem}", flush=True)
     seconds = time.process_time() - started
