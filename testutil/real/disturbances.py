@@ -12,7 +12,8 @@ from localcluster.client import ClientError, StatusError, background
 from localcluster.model import format_time
 
 _PREEMPTOR = "preemptor"
-OFFER = "jobcommon.test/offers"
+OFFER = "jobcommon.test/offers-"
+"""The label of a node, with a name after it: rows share the nodes."""
 
 # -- operators ------------------------------------------------------------------------------------------------------------
 
@@ -93,10 +94,10 @@ async def node_is_out_of_service(row: Run, off: bool) -> None:
 
 
 @step()
-async def node_offers(row: Run, worker: bool) -> None:
-    """The node is, or is no longer, one on which the pods may be that select it."""
+async def node_offers(row: Run, what: str, there: bool) -> None:
+    """The node has, or has no longer, what the pods that select it need."""
     for node in (await row.api.call("GET", "/api/v1/nodes"))["items"]:
-        change = {"metadata": {"labels": {OFFER: "yes" if worker else None}}}
+        change = {"metadata": {"labels": {f"{OFFER}{what}": "yes" if there else None}}}
         await row.api.patch(f"/api/v1/nodes/{node['metadata']['name']}", change)
 
 

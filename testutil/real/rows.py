@@ -268,14 +268,15 @@ def _losing_a_node(method: str, restart: str, *others: Manifest) -> Row:
     pods = ("master-0", *(f"worker-{index}" for index in range(4)))
     rest = tuple(pod for pod in pods if pod != "worker-1")
     policy = {"restartScope": "Job", "restartMethod": method, "elastic": {"shrinkAfterSeconds": 3, "growAfterSeconds": 5}}
-    counts, first = {"Master": 1, "Worker": 4}, script("first", "exit 0")
+    counts, first, what = {"Master": 1, "Worker": 4}, script("first", "exit 0"), method.lower()
+    there, gone = node_offers(what, True), node_offers(what, False)
     job = PYTORCHJOB.job(restart, replicas=counts, run_policy=policy, others=others, initContainers=[first])
-    only = {"spec": {"nodeSelector": {OFFER: "yes"}}}
+    only = {"spec": {"nodeSelector": {f"{OFFER}{what}": "yes"}}}
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["overrides"] = [{"indices": [1], "template": only}]
     stay = (kept(*rest),) if method == "Auto" else ()
     return Row(f"elastic: the node of a worker in the middle is lost, and comes back, {method} under {restart}",
-        (node_offers(True), run(*pods), reads(5, *pods), node_offers(False), evict("worker-1"), reads(4, *rest), *stay,
-            node_offers(True), run(*pods), reads(5, *pods), *stay, end(0, "master-0")),
+        (there, run(*pods), reads(5, *pods), gone, evict("worker-1"), reads(4, *rest), *stay,
+            there, run(*pods), reads(5, *pods), *stay, end(0, "master-0")),
         Expected(disruptions=1, events=("PyTorchJobRestarting",)), job)
 
 
