@@ -16,6 +16,9 @@ pytestmark = pytest.mark.no_cover
 PAIRS = list(permutations(FEATURES, 2))
 #: Every fifth, each with another seed.
 SAMPLE = [(*pair, number % 7) for number, pair in enumerate(PAIRS)][::5]
+#: Every fourth of those with what restarts together, is resized or suspended: ranks and status are those of the kind.
+CHOSEN = {"elastic", "elastic-in-place", "in-place", "attempts", "suspension"}
+TRAINJOBS = [pair for pair in SAMPLE if CHOSEN & {*pair[:2]}][::4]
 FOUND = {name: defect for name, defect in known_defects().items() if defect.features}
 
 
@@ -23,6 +26,12 @@ FOUND = {name: defect for name, defect in known_defects().items() if defect.feat
 def test_what_a_feature_promises_holds_beside_another(quarter: int) -> None:
     for first, second, seed in SAMPLE[quarter::4]:
         assert judge(first, second, seed) == [], f"make pairs PAIRS='{first} {second} --seed {seed} --seeds 1'"
+
+
+def test_it_holds_of_a_trainjob_too() -> None:
+    for first, second, seed in TRAINJOBS:
+        found = judge(first, second, seed, framework="trainjob")
+        assert found == [], f"make pairs PAIRS='{first} {second} --framework trainjob --seed {seed} --seeds 1'"
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The optional features, what happens to a job that has them, and the worlds of two of them at once."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from random import Random
@@ -15,6 +16,8 @@ from jobcommon.api.status import ConditionType
 from jobcommon.framework import Framework, Job, Options, ProgressServer
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.trainjob import TRAINJOB
+from jobcommon.operators.trainjob.runtimes import shipped
 from jobcommon.reconcile.features import FEATURES as EXTENSIONS
 from jobcommon.reconcile.gang import Gang
 from jobcommon.reconcile.in_place import InPlace
@@ -22,7 +25,7 @@ from jobcommon.reconcile.kueue import Queue
 from jobcommon.reconcile.node_loss import NodeLoss
 from jobcommon.reconcile.progress import ReportedProgress
 from jobcommon.reconcile.reports import Reporting
-from jobcommon.testutil.builders import job_manifest, replica_spec, template
+from jobcommon.testutil.builders import Manifest, job_manifest, replica_spec, template
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
 from jobcommon.testutil.node_model import PLENTY
@@ -118,9 +121,12 @@ def suspend(world: ClusterModel) -> None:
 def scale(world: ClusterModel) -> None:
     """The user changes the number of replicas."""
     count = world.chance.choice([0, 1, 2, 4])
-    world.scale("Worker", count)
-    leader = world.framework.replica_types[0]
-    world.scale(next(iter(world.job.replica_specs)), max(min(count, 1), leader.min_replicas))
+    scaled, leader = world.framework.scaled_type, world.framework.replica_types[0]
+    if leader.name == scaled:
+        world.scale(scaled, max(count, 1))
+    else:
+        world.scale(scaled, count)
+        world.scale(next(iter(world.job.replica_specs)), max(min(count, 1), leader.min_replicas))
 
 
 def fill(world: ClusterModel) -> None:
@@ -319,16 +325,24 @@ USED: Mapping[Any, Callable[[Job], bool]] = {
 """Whether a job uses an extension. One that it does not use must not matter to it."""
 
 
-def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool, workers: int) -> ClusterModel | None:
-    """A new job with both; None where they exclude each other. In a `restless` world are no extensions that it does not use."""
-    if first.framework and second.framework and first.framework is not second.framework:
+def world_of(
+    first: Feature, second: Feature, chance: Random, *, restless: bool, workers: int, kind: Framework | None = None
+) -> ClusterModel | None:
+    """A new job with both, of that `kind` if there is one; None where they exclude each other.
+
+    In a `restless` world are no extensions that it does not use.
+    """
+    if len({one.name for one in (first.framework, second.framework, kind) if one is not None}) > 1:
         return None
-    policies = [policy for policy in first.policies or second.policies or _POLICIES if policy in (second.policies or (policy,))]
+    if kind is not None and kind.queued_by_kueue and (first.queue or second.queue):
+        return None
+    known = _POLICIES if kind is not TRAINJOB else ("Never", "OnFailure")
+    policies = [policy for policy in first.policies or second.policies or known if policy in (second.policies or (policy,))]
     if not policies:
         return None
     policy = {**first.run_policy, **second.run_policy}
     elastic = "elastic" in policy
-    framework = first.framework or second.framework or (PYTORCH if elastic else SCALED_JOB)
+    framework = kind or first.framework or second.framework or (PYTORCH if elastic else SCALED_JOB)
     if chance.random() < 0.5:
         policy.setdefault("restartScope", "Job")
     options = {"progress": ProgressServer("https://operator", "certificate"), **first.options, **second.options}
@@ -345,8 +359,11 @@ def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool,
     made = template(framework)
     marks = {"metadata": {"annotations": {**first.annotations, **second.annotations}}, "spec": {**made["spec"], **pod}}
     chosen = chance.choice(policies)
-    types = {kind: replica_spec(framework, count, chosen, template=marks) for kind, count in ((leader, 1), ("Worker", workers))}
+    counts = {leader: 1, "Worker": workers}
+    types = {role: replica_spec(framework, count, chosen, template=marks) for role, count in counts.items()}
     manifest = job_manifest(framework, types, run_policy=policy, **{**first.spec, **second.spec})
+    if kind is TRAINJOB:
+        framework, manifest = _train_job(framework, manifest, marks, chosen, chance)
     manifest["metadata"]["labels"] = {QUEUE_LABEL: "team"} if first.queue or second.queue else {}
     world = ClusterModel(framework, manifest, chance=chance, restless=restless, order=chance.randrange(100), thorough=False)
     world.reports = bool(policy.get("reportProgress"))
@@ -360,4 +377,22 @@ def world_of(first: Feature, second: Feature, chance: Random, *, restless: bool,
     return world
 
 
+def _train_job(framework: Framework, job: Manifest, pod: Manifest, policy: str, chance: Random) -> tuple[Framework, Manifest]:
+    """The same as a TrainJob, by a runtime with such pods. A batch Job with backoffLimit 0 restarts none."""
+    name, restart_policy = chance.choice(["torch-distributed", "plain"]), chance.choice(["OnFailure", "Never"])
+    runtime = deepcopy(next(one for one in shipped() if one["metadata"]["name"] == name))
+    (role,), (main,) = runtime["spec"]["template"]["spec"]["replicatedJobs"], pod["spec"]["containers"]
+    spec = {**pod["spec"], "containers": [{**main, "name": "node"}], "restartPolicy": restart_policy}
+    role["template"]["spec"] = {"backoffLimit": 0 if policy == "Never" else 50, "template": {**pod, "spec": spec}}
+    own = dict(job["spec"]["runPolicy"])
+    nodes = sum(one["replicas"] for one in job["spec"][framework.replica_specs].values())
+    given: Manifest = {"runtimeRef": {"name": name}, "trainer": {"numNodes": nodes}, "runPolicy": own}
+    if "activeDeadlineSeconds" in own:
+        given["activeDeadlineSeconds"] = own.pop("activeDeadlineSeconds")
+    made, manifest = framework.specialized({**job, "spec": given}, framework.related_to([runtime]))
+    return made, dict(manifest)
+
+
 _POLICIES = ("ExitCode", "Never", "OnFailure")
+KINDS: Mapping[str, Framework] = {"trainjob": TRAINJOB}
+"""Kinds of jobs that may be chosen."""

@@ -11,24 +11,28 @@ from jobcommon.reconcile.plan import Urgency
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.node_model import PLENTY
-from jobcommon.testutil.pairs.features import COMMON, EVENTS, FEATURES, QUIET, world_of
+from jobcommon.testutil.pairs.features import COMMON, EVENTS, FEATURES, KINDS, QUIET, world_of
 from jobcommon.testutil.pairs.oracles import Oracles
 from jobcommon.testutil.platform_model import FLAVOR
 
 LENGTH = 14
 
 
-def judge(first: str, second: str, seed: int, *, workers: int = 3, events: Sequence[str] = ()) -> list[str]:
+def judge(
+    first: str, second: str, seed: int, *, workers: int = 3, events: Sequence[str] = (), framework: str = ""
+) -> list[str]:
     """What is wrong with one history, in which only `events` happen if there are any.
+
+    The job is of the kind that the features ask for, or of that `framework`.
 
     It is run twice: with a platform that always says the same, and with one that words what it says anew each time, by an
     operator without the extensions that the job does not use. What the operator does must not depend on either: a message is no
     state, and a feature is its own extension.
     """
-    plain, problems = _history(first, second, seed, restless=False, workers=workers, events=events)
+    plain, problems = _history(first, second, seed, framework, restless=False, workers=workers, events=events)
     if problems or plain is None:
         return problems
-    worded, problems = _history(first, second, seed, restless=True, workers=workers, events=events)
+    worded, problems = _history(first, second, seed, framework, restless=True, workers=workers, events=events)
     if problems or worded is None:
         return [f"words: with changing messages and without unused extensions: {problem}" for problem in problems]
     for one, other in zip_longest(_deeds(plain), _deeds(worded)):
@@ -49,12 +53,12 @@ def _deeds(world: ClusterModel) -> Iterator[tuple[object, ...]]:
 
 
 def _history(
-    first: str, second: str, seed: int, *, restless: bool, workers: int, events: Sequence[str]
+    first: str, second: str, seed: int, framework: str, *, restless: bool, workers: int, events: Sequence[str]
 ) -> tuple[ClusterModel | None, list[str]]:
     """The world at the end of a history, and what is wrong; no world where the features exclude each other."""
     chance = Random(f"{first} {second} {seed}")  # noqa: S311 - reproducibility is the point
     features = FEATURES[first], FEATURES[second]
-    world = world_of(*features, chance, restless=restless, workers=workers)
+    world = world_of(*features, chance, restless=restless, workers=workers, kind=KINDS.get(framework))
     if world is None:
         return None, []
     oracles = Oracles(world)
@@ -112,16 +116,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--workers", type=int, default=3, help="how many the job has")
     parser.add_argument("--event", dest="events", action="append", default=[], choices=EVENTS, help="these events alone")
+    parser.add_argument("--framework", default="", choices=KINDS, help="the kind of the job, if not that of the features")
     parser.add_argument("pair", nargs="*", choices=[[], *FEATURES], help="these features alone")
     options = parser.parse_args()
     started, runs, found = time.process_time(), 0, 0
+    kind = f"--framework {options.framework} " if options.framework else ""
+    job = {"workers": options.workers, "events": options.events, "framework": options.framework}
     for first, second in permutations(FEATURES, 2):
         if set(options.pair) <= {first, second}:
             for seed in range(options.seed, options.seed + options.seeds):
                 runs += 1
-                for problem in judge(first, second, seed, workers=options.workers, events=options.events)[:1]:
+                for problem in judge(first, second, seed, **job)[:1]:
                     found += 1
-                    print(f"{first} {second} --seed {seed} --seeds 1: {problem}", flush=True)
+                    print(f"{first} {second} {kind}--seed {seed} --seeds 1: {problem}", flush=True)
     seconds = time.process_time() - started
     pace = 2 * runs / seconds * 60
     print(f"{runs} histories, each run twice, in {seconds:.0f} s of CPU ({pace:.0f} a minute): {found} problems")

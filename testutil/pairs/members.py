@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
+from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.node_model import statuses_of
@@ -11,7 +12,6 @@ from jobcommon.testutil.node_model import statuses_of
 SLACK = 60.0
 RETRY = 660.0
 """The longest time until a refused pod is tried again, and some more."""
-KIND = "Worker"
 History = list[tuple[float, int | None]]
 
 
@@ -22,14 +22,15 @@ def place_of(variables: Mapping[str, str]) -> tuple[int, int] | None:
         peers = [(kind, index) for kind, found in config["cluster"].items() for index in range(len(found))]
         own = config["task"]["type"], int(config["task"]["index"])
         return (peers.index(own) if own in peers else len(peers)), len(peers)
-    return (int(variables["RANK"]), int(variables["WORLD_SIZE"])) if "RANK" in variables else None
+    names = ("RANK", "WORLD_SIZE") if "RANK" in variables else ("PET_NODE_RANK", "PET_NNODES")
+    return (int(variables[names[0]]), int(variables[names[1]])) if names[0] in variables else None
 
 
 class Members:
     """The promises of docs/elastic.md, for one history."""
 
     def __init__(self, world: ClusterModel) -> None:
-        self.world = world
+        self.world, self.kind = world, world.framework.scaled_type
         self.disturbed_at = world.now
         self.counted = 0
         self.size: tuple[float, int] | None = None
@@ -46,7 +47,7 @@ class Members:
         """What is broken now."""
         world = self.world
         yield from (f"world: {text}" for text in world.mixed)
-        if world.job.restarts_together and not world.framework.joins(world.job, KIND):
+        if world.job.restarts_together and not world.framework.joins(world.job, self.kind):
             yield from self._worlds()
             if world.job.run_policy.elastic is not None:
                 self.refused_at = world.now if world.refused else self.refused_at
@@ -108,7 +109,7 @@ class Members:
     def _leaders(self) -> int:
         """The replicas that are not resized."""
         job = self.world.job
-        return sum(job.asked_of(kind) for kind in job.replica_specs if kind != KIND)
+        return sum(job.asked_of(kind) for kind in job.replica_specs if kind != self.kind)
 
     def _least(self, since: float) -> int | None:
         """The fewest workers for which there was a node since then; None if that is not known for a part of it."""
@@ -125,7 +126,7 @@ class Members:
         idle = status.finished or job.suspended or job.errors or status.has(ConditionType.SUSPENDED) or not status.start_time
         if idle or succeeded or world.preempted or not world.cluster or world.program.hung_since is not None:
             return None
-        leaders = {job.pod_name(r) for r in job.replicas if r.type != KIND}
+        leaders = {job.pod_name(r) for r in job.replicas if r.type != self.kind}
         silent = {name: pod.view for name, pod in world.pods.items() if pod.view.uid in world.silent}
         bad = {name for name, pod in world.pods.items() if world.on_bad_node(pod)}
         # Until a silent node's pods are to be gone they belong to the job, and those of an earlier job keep their names.
@@ -138,8 +139,8 @@ class Members:
             return None
         good = [name for name in world.running() if name not in silent]
         nodes = len(good) if world.trouble else world.room - len(silent)
-        asked = max(min(job.asked_of(KIND), elastic.max_replicas or 100), elastic.min_replicas or 1)
-        names = {f"demo-worker-{index}" for index in range(asked)}
+        asked = max(min(job.asked_of(self.kind), elastic.max_replicas or 100), elastic.min_replicas or 1)
+        names = {job.pod_name(Replica(self.kind, index)) for index in range(asked)}
         room = [nodes, *(count for count in _during(self.allowed, world.now - RETRY) if count is not None)]
         count = min(len(names - {*silent}), min(room) - len(leaders), *self._granted())
         return count if count >= (elastic.min_replicas or 1) else None
@@ -148,7 +149,7 @@ class Members:
         """The workers that Kueue has admitted."""
         admissions = [(found.get("status") or {}).get("admission") or {} for found in self.world.others.values()]
         sets = [one for found in admissions for one in found.get("podSetAssignments") or ()]
-        return [one["count"] for one in sets if one["name"] == KIND.lower()]
+        return [one["count"] for one in sets if one["name"] == self.kind.lower()]
 
     def _restarts(self) -> Iterator[str]:
         """A loss costs one restart; other than that programs are stopped only to grow."""

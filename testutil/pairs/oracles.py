@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobcommon.api import labels
 from jobcommon.api.replica import parse_indexes
-from jobcommon.api.status import ConditionType
+from jobcommon.api.status import JOB_CONDITIONS, ConditionType
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.slots import is_spare
@@ -15,6 +15,7 @@ SLACK = 15.0
 CONFIRM = 15.0
 LONGEST_DELAY = 60.0
 START_SECONDS = 900.0
+_SHOWN = {ConditionType.SUSPENDED: "Suspended", ConditionType.SUCCEEDED: "Complete", ConditionType.FAILED: "Failed"}
 
 
 class Oracles:
@@ -44,6 +45,7 @@ class Oracles:
         yield from self._always()
         yield from self._sizes()
         yield from self._successes()
+        yield from self._as_read_by_others()
         yield from self.members.look()
         if self.world.truth.permanent and not self.world.job.status.finished:
             yield f"permanent: a replica has failed for good, and the job is {self.world.current}"
@@ -141,13 +143,14 @@ class Oracles:
     def _sizes(self) -> Iterator[str]:
         world, job = self.world, self.world.job
         idle = job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED) or not world.exists
-        size = job.status.attempt_replicas.get("Worker")
-        if size in (None, job.asked_of("Worker")) or idle or job.run_policy.elastic is not None:
+        scaled = world.framework.scaled_type
+        size = job.status.attempt_replicas.get(scaled)
+        if size in (None, job.asked_of(scaled)) or idle or job.run_policy.elastic is not None:
             self.unsized_since = None
             return
         self.unsized_since = self.unsized_since or world.now
         if world.now > self.unsized_since + SLACK and not world.refused:
-            yield f"resize: {size} workers, {job.asked_of('Worker')} are asked for since {self.unsized_since:.0f}"
+            yield f"resize: {size} workers, {job.asked_of(scaled)} are asked for since {self.unsized_since:.0f}"
 
     def _successes(self) -> Iterator[str]:
         """What is on record as succeeded stays so until the job begins another attempt or is suspended."""
@@ -158,6 +161,20 @@ class Oracles:
         if status.attempt == attempt and any(lost.values()):
             yield f"successes: {lost} are not on record any more; the job is {self.world.current}"
         self.succeeded = status.attempt, done
+
+    def _as_read_by_others(self) -> Iterator[str]:
+        """A TrainJob's conditions are those of the record, and it is active, so that it keeps its quota, while it has a pod."""
+        world, status = self.world, self.world.job.status
+        if JOB_CONDITIONS not in world.status or not world.exists:
+            return
+        held = {one["type"] for one in world.status["conditions"] if one["status"] == "True"}
+        if held != (wanted := {shown for kind, shown in _SHOWN.items() if status.has(kind)}):
+            yield f"conditions: {held} for {wanted}"
+        owned = [pod for pod in world.pods.values() if pod.view.owner is not None and pod.view.owner.uid == self.uid]
+        living = any(pod.view.phase in ("Pending", "Running") for pod in owned)
+        active = any(one["active"] for one in world.status["jobsStatus"])
+        if active != living:
+            yield f"active: {world.status['jobsStatus']} is read of pods {sorted(pod.name for pod in owned)}; {world.current}"
 
     def _always(self) -> Iterator[str]:
         job = self.world.job
