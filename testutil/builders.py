@@ -29,7 +29,21 @@ from jobcommon.spec import read_job
 Manifest = dict[str, Any]
 START = 1_700_000_000.0
 """The time at which tests begin, in seconds since the epoch."""
+GONE: Any = object()
+"""In place of a value: see `put`."""
 IMAGE_ID = f"docker.io/library/image@sha256:{'0' * 64}"
+
+
+def put(manifest: Manifest, path: str, value: Any) -> None:
+    """Set what stands at the dotted path in the manifest, or with `GONE` take it out; a number is a place in a list."""
+    *parents, last = path.split(".")
+    at: Any = manifest
+    for part in parents:
+        at = at[int(part) if isinstance(at, list) else part]
+    if value is GONE:
+        del at[last]
+    else:
+        at[last] = value
 
 
 def template(framework: Framework, **container: Any) -> Manifest:

@@ -11,12 +11,11 @@ from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.plan import Create, Delete, Plan
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe, replica_spec
+from jobcommon.testutil.builders import GONE, START, Manifest, Pod, condition, job_manifest, observe, put, replica_spec
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.invariants import check_plan
 from jobcommon.testutil.plans import holding, next_pass, status_of
 
-GONE: Any = object()
 TYPES = "testReplicaSpecs"
 
 
@@ -30,17 +29,6 @@ def begun(replicas: dict[str, int | Manifest], path: str, value: Any, **more: An
     }
     put(manifest, path, value)
     return manifest
-
-
-def put(manifest: Manifest, path: str, value: Any) -> None:
-    *parents, last = path.split(".")
-    at: Any = manifest
-    for part in parents:
-        at = at[int(part) if isinstance(at, list) else part]
-    if value is GONE:
-        del at[last]
-    else:
-        at[last] = value
 
 
 def pods(*states: tuple[str, int, str]) -> Observed:

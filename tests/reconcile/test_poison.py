@@ -10,7 +10,7 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import START, Manifest, Pod, condition, job_manifest, observe
+from jobcommon.testutil.builders import GONE, START, Manifest, Pod, condition, job_manifest, observe, put
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.plans import status_of
 
@@ -19,19 +19,11 @@ W = "spec.testReplicaSpecs.Worker"
 C = f"{W}.template.spec.containers"
 R = "spec.runPolicy"
 CONTAINER = {"name": "test-container", "image": "image"}
-GONE: Any = object()
 
 
 def poisoned(path: str, value: Any) -> Manifest:
     manifest = job_manifest(TEST_JOB, {"Worker": 2})
-    *parents, last = path.split(".")
-    at: Any = manifest
-    for part in parents:
-        at = at[int(part) if isinstance(at, list) else part]
-    if value is GONE:
-        del at[last]
-    else:
-        at[last] = value
+    put(manifest, path, value)
     return manifest
 
 

@@ -21,7 +21,7 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.testutil.builders import Manifest, condition, job_manifest, replica_spec
+from jobcommon.testutil.builders import GONE, Manifest, condition, job_manifest, put, replica_spec
 from jobcommon.testutil.sim import user
 from jobcommon.testutil.sim.scenario import DONE, FOREVER, Scenario, UserStep
 from jobcommon.testutil.sim.simulation import Run, Simulation
@@ -37,8 +37,6 @@ HEALTHY: Mapping[str, Mapping[str, int]] = {
     MXNET.kind: {"Scheduler": 1, "Worker": 1},
 }  # fmt: skip
 FRAMEWORKS = (TF, PYTORCH, MPI, MXNET)
-GONE: Any = object()
-"""In place of a value: the field is not there."""
 
 
 class Fate(Enum):
@@ -68,14 +66,7 @@ class BadJob:
         """The job, under `name` or what is made of it."""
         found = healthy(self.framework, self.named.format(name))
         for path, value in self.changes.items():
-            *parents, last = path.replace("SPECS", f"spec.{self.framework.replica_specs}").split(".")
-            at: Any = found
-            for part in parents:
-                at = at[int(part) if isinstance(at, list) else part]
-            if value is GONE:
-                del at[last]
-            else:
-                at[last] = value
+            put(found, path.replace("SPECS", f"spec.{self.framework.replica_specs}"), value)
         return found
 
     def stranger(self, job: Manifest) -> Manifest | None:
