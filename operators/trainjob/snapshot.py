@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from jobcommon import Companion, Job, ObjectKey
+from jobcommon import Companion, Job, ObjectKey, mapping_of
 
 SUFFIX, KEY = "-runtime-snapshot", "runtime"
 # What the API server keeps for itself.
@@ -14,10 +14,8 @@ Json = Mapping[str, Any]
 
 def snapshot_key(raw: Json) -> ObjectKey:
     """The ConfigMap that has the copy of a job."""
-    metadata = raw.get("metadata")
-    name, namespace = (
-        str((metadata if isinstance(metadata, Mapping) else {}).get(field) or "") for field in ("name", "namespace")
-    )
+    metadata = mapping_of(raw.get("metadata"))
+    name, namespace = (str(metadata.get(field) or "") for field in ("name", "namespace"))
     return ObjectKey("configmaps", namespace, f"{name}{SUFFIX}")
 
 
