@@ -261,25 +261,6 @@ def convert_command(
         write(text, output)
 
 
-@app.command("migrate", short_help="Convert jobs to TrainJobs of Kubeflow Trainer.")
-def migrate_command(
-    filename: Files,
-    to: str = option("trainjob", "trainjob.", "TARGET", "--to"),
-    namespace: Namespace = "default",
-) -> None:
-    """Convert jobs to TrainJobs with TrainingRuntimes that run the same pods. It prints YAML, and changes nothing.
-
-    Each field that is not migrated is a warning with the reason.
-
-    \b
-    Examples:
-      jobcommon migrate --to trainjob -f job.yaml | kubectl apply -f -
-    """
-    from jobcommon.cli.migrate_command import migrated
-
-    typer.echo(migrated(load(filename), to, namespace), nl=False)
-
-
 @app.command("crds", short_help="Print the CustomResourceDefinitions.")
 def crds_command(
     framework: Frameworks = None,

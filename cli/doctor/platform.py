@@ -209,11 +209,11 @@ def _trainer(state: ClusterState, own: Sequence[OwnOperator]) -> Iterator[Findin
         if ours:
             yield Finding(
                 Severity.WARNING, "TrainJobs", f"have two controllers: {_TRAINER_CONTROLLER} and ours",
-                "ours does not act while Trainer's holds its lease", "remove one of the two (docs/trainjob.md)",
+                "ours does not act while Trainer's holds its lease", "remove one of the two (docs/kubeflow-sdk.md)",
             )  # fmt: skip
     elif not ours:
         yield Finding(
             Severity.WARNING, "TrainJobs", f"are served by {_TRAINER}, and no Deployment of {_TRAINER_CONTROLLER} was found",
             "a TrainJob gets no pods, and TrainerClient.train() does not say so",
-            "install the chart trainjob-operator, or Trainer's controller (docs/trainjob.md)",
+            "install the chart trainjob-operator, or Trainer's controller (docs/kubeflow-sdk.md)",
         )  # fmt: skip

@@ -101,6 +101,12 @@ def test_a_job_given_twice_is_refused_and_the_same_name_in_another_namespace_is_
         Wanted.of([Manifest("a.yaml", 1, body), Manifest("b.yaml", 2, body)], "default")
 
 
+def test_a_generated_name_is_a_new_one_for_a_run_alone(tmp_path: Path) -> None:
+    (file := tmp_path / "job.yaml").write_text(VALID.replace("name: quick", "generateName: quick-"))
+    assert {load([str(file)])[0].name for _ in range(2)} == {"quick-xxxxx"}
+    assert len({load([str(file)], fresh=True)[0].name for _ in range(2)} - {"quick-xxxxx"}) == 2
+
+
 def test_a_manifest_is_fetched_from_an_address(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(VALID)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(tmp_path))) as server:
