@@ -42,7 +42,7 @@ def rbac_command(
     lease_name: str = option(LEASE, "As given to jobcommon operator.", "NAME"),
     lease_namespace: str = option("", "As given to jobcommon operator. Default: the first --namespace.", "NAMESPACE"),
     gang_scheduler_name: str = option("", "As given to jobcommon operator.", "NAME"),
-    kueue: str = option("", "As given to jobcommon operator: own or release.", "HOW"),
+    kueue: str = option("", "As given to jobcommon operator: own.", "HOW"),
     output: str = option("yaml", "yaml, or values: the values of a chart, for one framework.", "FORMAT", "--output", "-o"),
 ) -> None:
     """Print the rights that the operators need, and those of users.

@@ -54,11 +54,7 @@ def operator_command(
         "cluster has.",
         "NAME",
     ),
-    kueue: str = option(
-        "",
-        "own: own the Kueue Workloads of jobs with the label of a queue. release: give back Workloads that were owned before.",
-        "HOW",
-    ),
+    kueue: str = option("", "own: own the Kueue Workloads of jobs with the label of a queue.", "HOW"),
     log_format: str = option("json", "json or console.", "FORMAT"),
     log_level: str = option("info", "debug, info, warning or error.", "LEVEL"),
     own_options: Chosen | None = None,

@@ -11,7 +11,7 @@ from typing import Any
 
 from jobcommon.api.definition import Right, Watch
 from jobcommon.api.gang import VOLCANO, GangScheduler
-from jobcommon.api.kueue import CONFIGURATION, INTEGRATED, OWN, RELEASE, integration_of
+from jobcommon.api.kueue import CONFIGURATION, INTEGRATED, OWN, integration_of
 from jobcommon.framework import CompanionKind, Feature, Framework, Options
 from jobcommon.reconcile.features import features_of
 from jobcommon.reconcile.gang import Gang
@@ -122,33 +122,19 @@ def _related_rules(framework: Framework, *, namespaced: bool) -> Iterable[Rule]:
 (PRIORITIES,) = feature_rules((Gang,), Options(gang=VOLCANO), namespaced=False)
 """What gang scheduling adds beyond namespaces: it reads priorities."""
 
-_KUEUE = "kueue.x-k8s.io"
 KUEUE = feature_rules((Queue,), Options(kueue=True))
-"""What ``--kueue own`` adds in the namespaces of the jobs, with `resuming`."""
+"""What ``--kueue own`` adds in the namespaces of the jobs."""
 
-_CONFIGURATION = Rule("", "configmaps", ("get",), (CONFIGURATION,))
-KUEUE_RELEASE = (Rule(_KUEUE, "workloads", ("list", "delete", "patch")),)
-"""What ``--kueue release`` adds in the namespaces of the jobs, with `resuming`."""
-
-KUEUE_CLUSTER = (*feature_rules((Queue,), Options(kueue=True), namespaced=False), _CONFIGURATION)
+KUEUE_CLUSTER = (
+    *feature_rules((Queue,), Options(kueue=True), namespaced=False),
+    Rule("", "configmaps", ("get",), (CONFIGURATION,)),
+)
 """What ``--kueue own`` adds beyond namespaces: it reads flavors, priorities, and which kinds Kueue queues itself."""
 
-KUEUE_RELEASE_CLUSTER = (_CONFIGURATION,)
-"""What ``--kueue release`` adds beyond namespaces: it reads which kinds Kueue queues itself."""
 
-
-def resuming(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:
-    """What ``--kueue`` adds for jobs that Kueue itself suspends: when they change hands, their `suspend` is set once."""
-    return tuple(
-        Rule(framework.group, framework.plural, ("patch",)) for framework in frameworks if not framework.queued_by_kueue
-    )
-
-
-def kueue_rules(how: str, frameworks: Iterable[Framework]) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+def kueue_rules(how: str) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
     """What ``--kueue`` with that value adds, in the namespaces of the jobs and beyond them."""
-    if how == OWN:
-        return (*KUEUE, *resuming(frameworks)), KUEUE_CLUSTER
-    return ((*KUEUE_RELEASE, *resuming(frameworks)), KUEUE_RELEASE_CLUSTER) if how == RELEASE else ((), ())
+    return (KUEUE, KUEUE_CLUSTER) if how == OWN else ((), ())
 
 
 def kueue_reads(frameworks: Iterable[Framework]) -> tuple[Rule, ...]:

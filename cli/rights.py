@@ -31,7 +31,7 @@ def as_roles(
     `lease`, `lease_namespace`, `gangs` and `kueue` are what the operator is started with.
     """
     name = f"{frameworks[0].name}-operator" if len(frameworks) == 1 else "training-operators"
-    queues, beyond = rbac.kueue_rules(kueue, frameworks)
+    queues, beyond = rbac.kueue_rules(kueue)
     # The versions of Kubernetes' own gangs have one group.
     own = dict.fromkeys((*rbac.operator_rules(frameworks), *(r for gang in gangs for r in rbac.gang_rules(gang)), *queues))
     wide = rbac.cluster_rules(frameworks)
@@ -57,7 +57,7 @@ def as_values(module: str, framework: Framework) -> str:
     """The value `framework` of the charts for the framework that `module` names, as in ``my_package:FRAMEWORK``."""
     users = {who: _as_json(rules) for who, rules in _of_users([framework])}
     rules = {"rules": _as_json(rbac.job_rules(framework)), **users}
-    rules |= {"kueueOwn": _as_json(rbac.resuming([framework])), "kueue": _as_json(rbac.kueue_reads([framework]))}
+    rules |= {"kueue": _as_json(rbac.kueue_reads([framework]))}
     rules |= {"cluster": _as_json(wide)} if (wide := rbac.cluster_rules([framework])) else {}
     return _yaml({"framework": {"module": module, **rules}})
 

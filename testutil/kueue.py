@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from hashlib import sha1
 from typing import Any
 
-from jobcommon.api.kueue import IN_USE, JOB_UID_LABEL, KUEUE_API, KUEUE_WORKLOAD, QUEUE_LABEL
+from jobcommon.api.kueue import JOB_UID_LABEL, KUEUE_API, KUEUE_WORKLOAD, QUEUE_LABEL
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.errors import StatusError
 from jobcommon.testutil.builders import START, Manifest
@@ -37,7 +37,7 @@ def made_by_kueue(job: Manifest, pod_sets: Mapping[str, Any]) -> Manifest:
             "name": f"{prefix[:57]}-{digest}",
             "namespace": metadata["namespace"],
             "labels": {JOB_UID_LABEL: metadata["uid"]},
-            "finalizers": [IN_USE],
+            "finalizers": ["kueue.x-k8s.io/resource-in-use"],
             "ownerReferences": [owner],
         },
         "spec": {"queueName": metadata["labels"][QUEUE_LABEL], "podSets": sets, "priority": 0, "active": True},

@@ -146,7 +146,7 @@ def _rules(operator: OwnOperator, frameworks: Sequence[Framework]) -> list[rbac.
         scheduler = gang_scheduler(operator.gang)
     except ValueError:
         scheduler = None
-    inside, beyond = rbac.kueue_rules(operator.kueue, handled)
+    inside, beyond = rbac.kueue_rules(operator.kueue)
     return [*rules, *(rbac.gang_rules(scheduler) if scheduler else ()), *inside, *beyond]
 
 

@@ -12,8 +12,8 @@ from jobcommon.api.status import MAX_COUNT
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.view import ObjectView
 
-OWN, RELEASE = "own", "release"
-"""The values of ``--kueue``: to own the Workloads of jobs, and to give back those that were owned before."""
+OWN = "own"
+"""The value of ``--kueue`` by which the operator owns the Workloads of jobs."""
 KUEUE_API = "kueue.x-k8s.io/v1beta2"
 KUEUE_WORKLOAD, KUEUE_WORKLOADS = "Workload", "workloads.kueue.x-k8s.io"
 """The plural is qualified by its group: Kubernetes' own gang scheduling has Workloads, too."""
@@ -52,10 +52,6 @@ TOPOLOGY = {
 
 POD_SETS = labels.PREFIX + "pod-sets"
 """Our annotation of a Workload: a digest of the podSets for which it asks."""
-
-
-IN_USE = "kueue.x-k8s.io/resource-in-use"
-"""The finalizer of Kueue's own Workloads."""
 
 INTEGRATED = frozenset(f"kubeflow.org/{kind}job" for kind in ("tf", "pytorch", "mpi", "xgboost", "paddle", "jax"))
 """The integrations that Kueue has of kinds of ours, on or off: its own role lets it read these kinds and no others."""

@@ -33,7 +33,6 @@ from jobcommon.runtime.discovery import find_gang_scheduler, refuse_to_queue_twi
 from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
-from jobcommon.runtime.handover import hand_over
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import FencedTransport, LeaderElector, LeaseSettings, holder_identity
 from jobcommon.runtime.logging import Log, log_start
@@ -274,12 +273,9 @@ class Manager:
         Raises ValueError if the operators own the Workloads of a kind that Kueue queues itself.
         """
         options = replace(self.settings.options, progress=self.progress_server)
-        queued = [framework for framework in self._frameworks if not framework.queued_by_kueue]
         if options.kueue:
+            queued = [framework for framework in self._frameworks if not framework.queued_by_kueue]
             await refuse_to_queue_twice(self._transport, self.env.clock, self.log, queued)
-        if self.settings.kueue:
-            for of in self._watched:
-                await hand_over(self._transport, self.env.clock, self.log, queued, of, own=options.kueue)
         if asked := [s for s in candidates(self.settings.gang_scheduler_name) if not (s.native and options.kueue)]:
             gang = await find_gang_scheduler(self._transport, self.env.clock, self.log, asked)
             options = replace(options, gang=gang or options.gang)

@@ -7,7 +7,7 @@ from math import inf
 from urllib.parse import urlsplit
 
 from jobcommon.api.gang import gang_scheduler
-from jobcommon.api.kueue import OWN, RELEASE
+from jobcommon.api.kueue import OWN
 from jobcommon.framework import Options
 
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -34,7 +34,7 @@ class Settings:
     created at once for one replica type. `shutdown_seconds` is the time for the writes in flight when the process is stopped.
     `gang_scheduler_name` is `kubernetes`, `volcano`, the schedulerName under which the coscheduling plugin runs, `auto` for the
     first of these that the cluster has when the operators start, or "" for none. `kueue` is `own` to own the Workloads of jobs
-    labelled for a queue of Kueue, `release` to give back those that were owned before, or "".
+    labelled for a queue of Kueue, or "".
 
     `progress_port` None means that no reports of progress are taken, 0 a free port. Then `progress_tls` is the directory with
     tls.crt, tls.key and, if clients are to trust an authority, ca.crt. The server listens on `progress_host`; where that is "",
@@ -102,10 +102,8 @@ class Settings:
                 f"gang_scheduler_name {gang.name} and kueue {OWN} cannot be used together: Kueue admits the pods of a job "
                 "together already; leave one of them out"
             )
-        if self.kueue not in ("", OWN, RELEASE):
-            raise ValueError(
-                f'kueue must be {OWN} or {RELEASE}, not "{self.kueue[:80]}"; leave it unset where Kueue itself queues the kinds'
-            )
+        if self.kueue not in ("", OWN):
+            raise ValueError(f'kueue must be {OWN}, not "{self.kueue[:80]}"; leave it unset where Kueue itself queues jobs')
 
     @property
     def report_host(self) -> str:

@@ -178,7 +178,6 @@ def test_only_these_modules_make_the_request_of_a_write() -> None:
         "leader": {"create", "replace"},
         "recorder": {"create", "merge"},
         "term": {"create"},  # a dry run
-        "handover": {"merge", "delete"},  # of Workloads, before the first decision of a term
     }
 
 

@@ -106,7 +106,6 @@ def rules_template() -> str:
         parts[f"cluster.{name}"] = rbac.cluster_rules([framework])
         parts[f"view.{name}"] = rbac.user_rules(framework, edit=False)
         parts[f"edit.{name}"] = rbac.user_rules(framework, edit=True)
-        parts[f"kueue-own.{name}"] = rbac.resuming([framework])
         parts[f"kueue-reads.{name}"] = rbac.kueue_reads([framework])
     parts["gang.volcano"] = rbac.gang_rules(VOLCANO)
     parts["gang.kubernetes"] = rbac.gang_rules(NATIVE)
@@ -114,8 +113,6 @@ def rules_template() -> str:
     parts["gang.priorities"] = (rbac.PRIORITIES,)
     parts["kueue"] = rbac.KUEUE
     parts["kueue.cluster"] = rbac.KUEUE_CLUSTER
-    parts["kueue.release"] = rbac.KUEUE_RELEASE
-    parts["kueue.release.cluster"] = rbac.KUEUE_RELEASE_CLUSTER
     # The lease has the release's name, which the template is given.
     parts["leader"] = rbac.lease_rules("{{ . }}")
     texts = [

@@ -55,8 +55,6 @@ EVERY_RULE = [
     rbac.PRIORITIES,
     *rbac.KUEUE,
     *rbac.KUEUE_CLUSTER,
-    *rbac.KUEUE_RELEASE,
-    *rbac.resuming([*FRAMEWORKS.values(), TEST_JOB]),
     *rbac.kueue_reads([*FRAMEWORKS.values(), TEST_JOB]),
     *rbac.lease_rules("lease"),
     *rbac.cluster_rules(FRAMEWORKS.values()),
@@ -114,19 +112,13 @@ def test_gang_scheduling_adds_its_rules(scheduler: str, groups: list[GangSchedul
     assert next(role["rules"] for role in roles if role["metadata"]["namespace"] == "team-a") == as_json(own)
 
 
-@pytest.mark.parametrize(
-    ("mode", "rules", "cluster"),
-    [("own", rbac.KUEUE, rbac.KUEUE_CLUSTER), ("release", rbac.KUEUE_RELEASE, rbac.KUEUE_RELEASE_CLUSTER)],
-)
-def test_owning_and_giving_back_workloads_adds_its_rules(
-    mode: str, rules: tuple[rbac.Rule, ...], cluster: tuple[rbac.Rule, ...]
-) -> None:
-    role = the(render("pytorch-operator", kueue=mode, rbac={"aggregate": False}), "ClusterRole")
-    own = [*rbac.operator_rules([PYTORCH]), *rules, *rbac.resuming([PYTORCH])]
-    assert role["rules"] == as_json([*own, *cluster])
-    objects = render("pytorch-operator", kueue=mode, watchNamespaces=["team-a"])
+def test_owning_workloads_adds_its_rules() -> None:
+    role = the(render("pytorch-operator", kueue="own", rbac={"aggregate": False}), "ClusterRole")
+    own = [*rbac.operator_rules([PYTORCH]), *rbac.KUEUE]
+    assert role["rules"] == as_json([*own, *rbac.KUEUE_CLUSTER])
+    objects = render("pytorch-operator", kueue="own", watchNamespaces=["team-a"])
     assert next(r["rules"] for r in of_kind(objects, "Role").values() if r["metadata"]["namespace"] == "team-a") == as_json(own)
-    assert the(objects, "ClusterRole")["rules"] == as_json(cluster), "flavors belong to no namespace"
+    assert the(objects, "ClusterRole")["rules"] == as_json(rbac.KUEUE_CLUSTER), "flavors belong to no namespace"
     assert the(objects, "ClusterRoleBinding")["roleRef"]["name"] == "demo-pytorch-operator-kueue"
     text = notes("training-operators", kueue="own")
     assert all(f"    - {f.kind}.{f.storage_version}.kubeflow.org\n" in text for f in OPERATORS["training-operators"])

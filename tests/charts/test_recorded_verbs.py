@@ -1,16 +1,17 @@
 """Each operator's rules are exactly what it was seen to do in the lives of its jobs, on a server in process, in fake time."""
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
-import yaml
 
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler, min_count
-from jobcommon.api.kueue import CONFIGURATION_PATH, KUEUE_API, QUEUE_LABEL
+from jobcommon.api.kueue import KUEUE_API, QUEUE_LABEL
 from jobcommon.cli import rbac
 from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.cli.rbac import Rule
@@ -28,6 +29,7 @@ from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.kueue import gang_definitions
 from jobcommon.testutil.recording import Recording, access
 from localcluster.client import PodBackend
+from tests.docs.blocks import blocks, simple_commands
 from tests.kinds import EVERY_KIND
 from tests.runtime.test_schedulers import pod_groups
 from tests.runtime.world import PODS, World, operating
@@ -335,92 +337,29 @@ async def test_owning_workloads_needs_its_rules_and_nothing_else() -> None:
     assert life.recording.verbs <= triples(allowed)
 
 
-def labelled(life: Life, name: str, *, suspend: bool) -> Json:
-    """A job that Kueue's own integration has in its queue, and the Workload that it makes of it."""
-    manifest = job_manifest(TF, {"Worker": 2}, policy="ExitCode", run_policy={"suspend": suspend})
-    job = life.ok("POST", life.jobs(), {**manifest, "metadata": {"name": name, "labels": {QUEUE_LABEL: "team"}}})
-    return life.ok("POST", WORKLOADS, kueue.made_by_kueue(job, job["spec"]["tfReplicaSpecs"]))
-
-
-async def test_workloads_change_hands_and_nothing_is_lost() -> None:
-    """From Kueue's integration to own, back, to own again, and to no queue at all, with a job that runs and one that waits."""
+async def test_a_workload_that_kueue_has_made_goes_on_once_it_is_ours_by_hand() -> None:
+    """As docs/kueue.md says to change from Kueue's integration: the job keeps its quota and its pods."""
     life = Life(TF)
-    for one in (*kueue.definitions(),):
+    for one in kueue.definitions():
         life.ok("POST", DEFINITIONS, one)
     flavor = {"apiVersion": KUEUE_API, "kind": "ResourceFlavor", "metadata": {"name": "default"}, "spec": {}}
     life.ok("POST", f"/apis/{KUEUE_API}/resourceflavors", flavor)
-    life.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "kueue-system"}})
+    manifest = job_manifest(TF, {"Worker": 2}, policy="ExitCode", run_policy={"suspend": False})
+    job = life.ok("POST", life.jobs(), {**manifest, "metadata": {"name": "train", "labels": {QUEUE_LABEL: "team"}}})
+    made = life.ok("POST", WORKLOADS, kueue.made_by_kueue(job, job["spec"]["tfReplicaSpecs"]))
+    path = f"{WORKLOADS}/{made['metadata']['name']}"
+    life.ok("PUT", f"{path}/status", kueue.admitted(made))
     everywhere = replace(SETTINGS, namespaces=())
-
-    def workloads() -> dict[str, Json]:
-        return {one["metadata"]["ownerReferences"][0]["name"]: one for one in life.ok("GET", WORKLOADS)["items"]}
-
-    def admit(name: str) -> None:
-        found = workloads()[name]
-        life.ok("PUT", f"{WORKLOADS}/{found['metadata']['name']}/status", kueue.admitted(found))
-
-    def ours() -> bool:
-        return all(labels.OPERATOR_NAME in one["metadata"]["labels"] for one in workloads().values())
-
-    def running(*names: str) -> set[str]:
-        wanted = names or ("train",)
-        return {p["metadata"]["uid"] for p in life.pods() if p["metadata"]["labels"][labels.JOB_NAME] in wanted}
-
-    labelled(life, "train", suspend=False)
-    admit("train")
     async with operating(life, TF, everywhere):
-        await life.clock.until(lambda: len(running()) == 2, step=0.5)
+        await life.clock.until(life.count(2), step=0.5)
+    pods = {pod["metadata"]["uid"] for pod in life.pods()}
+    (script,) = (block.text for block in blocks() if str(block.document) == "docs/kueue.md" and "--patch" in block.text)
+    (patch,) = (one for words in simple_commands(script) for flag, one in pairwise(words) if flag == "--patch")
+    life.ok("PATCH", path, json.loads(patch.replace("pytorchjob", "tfjob").replace("mnist", "train")), MERGE_PATCH)
+    async with operating(life, TF, replace(everywhere, kueue="own")):
+        await life.clock.until(lambda: labels.PREFIX + "pod-sets" in life.ok("GET", path)["metadata"].get("annotations", {}))
         life.play_all("Running")
         await life.clock.until(lambda: life.conditions()[-1:] == ["Running"], step=0.5)
-    pods = running()
-    labelled(life, "queued", suspend=True)
-    gone = labelled(life, "gone", suspend=False)
-    life.ok("DELETE", life.jobs(name="gone"))
-    life.ok("DELETE", f"{WORKLOADS}/{gone['metadata']['name']}")
-    assert "gone" in workloads(), "its quota is held by Kueue's finalizer"
-
-    async with operating(life, TF, replace(everywhere, kueue="own")):
-        await life.clock.until(lambda: set(workloads()) == {"train", "queued"} and ours(), step=0.5)
-        await life.clock.until(lambda: life.conditions("queued")[-1:] == ["Suspended"], step=0.5)
-        assert life.job("queued")["spec"]["runPolicy"]["suspend"] is False, "what waits is resumed: suspend was Kueue's word"
-        assert "it waits in queue team" in life.job("queued")["status"]["conditions"][-1]["message"]
-        assert all(not one["metadata"].get("finalizers") for one in workloads().values())
-        assert (running(), life.conditions()[-1:]) == (pods, ["Running"])
-        assert any(one["type"] == "Admitted" for one in workloads()["train"]["status"]["conditions"])
-        late = {**life.job("queued")["metadata"], "name": "late", "uid": "", "resourceVersion": ""}
-        spec = {**life.job("queued")["spec"], "runPolicy": {}}
-        life.ok("POST", life.jobs(), {**life.job("queued"), "metadata": late, "spec": spec, "status": {}})
-        await life.clock.until(lambda: len(workloads()) == 3, step=0.5)
-
-    integrations = {"frameworks": ["kubeflow.org/tfjob"]}
-    data = {"controller_manager_config.yaml": yaml.safe_dump({"integrations": integrations})}
-    configuration = {"metadata": {"name": "kueue-manager-config"}, "data": data}
-    life.ok("POST", "/api/v1/namespaces/kueue-system/configmaps", configuration)
-    released = replace(everywhere, kueue="release")
-    async with operating(life, TF, released):
-        await life.clock.until(lambda: len(workloads()) == 3 and not ours(), step=0.5)
-        suspended = {name: life.job(name)["spec"]["runPolicy"].get("suspend") for name in ("train", "queued", "late")}
-        assert suspended == {"train": False, "queued": True, "late": True}, "each counts as queued, and what waits does not run"
-        await life.clock.until(lambda: life.conditions("queued")[-1:] == ["Suspended"], step=0.5)
-        # As Kueue does when it admits one.
-        placed: Json = {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"nodeSelector": {"pool": "a"}}}}}}
-        placed["runPolicy"] = {"suspend": False}
-        life.ok("PATCH", life.jobs(name="late"), {"spec": placed}, MERGE_PATCH)
-        admit("late")
-        await life.clock.until(lambda: len(running("late")) == 2, step=0.5)
-        assert not [e for e in life.ok("GET", "/api/v1/events")["items"] if e["reason"] == "NotQueued"]
-    pods |= running("late")
-    life.ok("DELETE", f"{CONFIGURATION_PATH}")
-    async with operating(life, TF, replace(everywhere, kueue="own")):
-        await life.clock.until(ours, step=0.5)
-        admit("queued")
-        await life.clock.until(lambda: len(life.pods()) == 6, step=0.5)
-        assert running("train", "late") == pods
-    data = {"controller_manager_config.yaml": yaml.safe_dump({"integrations": {"frameworks": ["pod"]}})}
-    life.ok("POST", "/api/v1/namespaces/kueue-system/configmaps", {**configuration, "data": data})
-    async with operating(life, TF, released):
-        await life.clock.until(lambda: not workloads(), step=0.5)
-        assert running("train", "late") == pods
-    rules = [*rbac.KUEUE, *rbac.KUEUE_CLUSTER, *rbac.resuming([TF]), *rbac.lease_rules(LEASE)]
-    assert life.recording.verbs <= triples([*rbac.operator_rules([TF]), *rules])
-    assert {("kubeflow.org", "tfjobs", "patch"), ("kueue.x-k8s.io", "workloads", "delete")} <= life.recording.verbs
+        assert {pod["metadata"]["uid"] for pod in life.pods()} == pods
+    assert [one["metadata"]["name"] for one in life.ok("GET", WORKLOADS)["items"]] == [made["metadata"]["name"]]
+    assert "finalizers" not in life.ok("GET", path)["metadata"]

@@ -220,7 +220,7 @@ def test_rbac_for_named_namespaces_has_roles_only() -> None:
 def test_the_options_of_the_operator_add_their_rights(namespace: tuple[str, ...]) -> None:
     roles = printed("rbac", BY_MODULE, "--gang-scheduler-name", "volcano", "--kueue", "own", *namespace)
     found = {role["metadata"]["name"].removeprefix("test-operator"): role["rules"] for role in roles}
-    own = [*rbac.operator_rules([TEST_JOB]), *rbac.gang_rules(VOLCANO), *rbac.KUEUE, *rbac.resuming([TEST_JOB])]
+    own = [*rbac.operator_rules([TEST_JOB]), *rbac.gang_rules(VOLCANO), *rbac.KUEUE]
     assert found[""] == as_json((*own, *(() if namespace else rbac.KUEUE_CLUSTER)))
     assert found.get("-kueue") == (as_json(rbac.KUEUE_CLUSTER) if namespace else None), "flavors belong to no namespace"
     assert found["-kueue-reads"] == as_json(rbac.kueue_reads([TEST_JOB]))

@@ -9,28 +9,24 @@ import base64
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from jobcommon import Framework, Job, Settings, run_operators
-from jobcommon.api.kueue import MULTIKUEUE, OWN, QUEUE_LABEL, RELEASE, REQUIRED
+from jobcommon import Framework, Settings
+from jobcommon.api.kueue import MULTIKUEUE, OWN, QUEUE_LABEL, REQUIRED
 from jobcommon.client.request import Request, Response
 from jobcommon.diagnosis import Diagnosis, Reason, diagnose
 from jobcommon.diagnosis.reading import read_found
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.trainjob import TRAINJOB
-from jobcommon.reconcile.kueue import not_queued
-from jobcommon.spec import read_job
 from jobcommon.testutil.polling import polled
-from localcluster.client import MERGE_PATCH, StatusError, background, self_signed
+from localcluster.client import MERGE_PATCH, StatusError, self_signed
 from localcluster.conformance import envtest
-from tests.kinds import KINDS as EVERY
 from tests.operators.test_trainjob import NODE, RUNTIMES, role, runtime, train_job
-from tests.real.played import DEFINITIONS, PODS, Cluster, Obj, control_plane, jobs, lacking, manifest
+from tests.real.played import DEFINITIONS, PODS, Cluster, Obj, control_plane, jobs, lacking
 
 KUEUE, MANIFESTS = "kueue", "kueue.yaml"
 #: Kueue's integration of TrainJob watches JobSets.
@@ -75,15 +71,15 @@ async def nodes(
 
 
 @asynccontextmanager
-async def running(there: Cluster, directory: Path, port: int, frameworks: tuple[str, ...], flavor: str) -> AsyncIterator[None]:
-    """Kueue with these integrations; it leaves our kinds to the operators. It makes that flavor as soon as it answers."""
+async def running(there: Cluster, directory: Path, port: int, frameworks: tuple[str, ...]) -> AsyncIterator[None]:
+    """Kueue with these integrations; it leaves our kinds to the operators. It makes the flavor spot as soon as it answers."""
     (directory / "kueue.yaml").write_text(yaml.safe_dump(_configuration(directory, port, frameworks)))
     assets = envtest.assets()
     assert assets is not None
     arguments = [f"--config={directory / 'kueue.yaml'}", f"--kubeconfig={there.admin}", "--zap-log-level=2"]
     async with envtest.Program(assets / KUEUE, directory, arguments) as program:
         spec = {"nodeLabels": {"pool": "spot"}}
-        await polled(lambda: _made(there, program, "resourceflavors", "ResourceFlavor", flavor, spec=spec))
+        await polled(lambda: _made(there, program, "resourceflavors", "ResourceFlavor", "spot", spec=spec))
         yield
 
 
@@ -96,7 +92,7 @@ async def cluster(
         there, port = await stack.enter_async_context(nodes(directory, kinds=kinds))
         if TRAINJOB in kinds:
             await there.api.call("POST", DEFINITIONS, yaml.safe_load(JOBSET.read_text()))
-        await stack.enter_async_context(running(there, directory, port, frameworks, "spot"))
+        await stack.enter_async_context(running(there, directory, port, frameworks))
         await make(
             there, "topologies", "Topology", "racks", {"levels": [{"nodeLabel": n} for n in ("rack", "kubernetes.io/hostname")]}
         )
@@ -304,40 +300,6 @@ async def why(there: Cluster, name: str) -> Diagnosis:
         return [await there.transport.send(request) for request in requests]
 
     return diagnose(await read_found(PYTORCH, await there.job(PYTORCH, name), send), time.time())
-
-
-async def test_jobs_change_hands(tmp_path: Path) -> None:
-    """Released to Kueue's integration and owned again: no job is stopped, and none is told that it is not queued.
-
-    Kueue starts with each integration that is advised: it does not with one that it does not have.
-    """
-    advised = [f"{one.group}/{one.singular}" for one in EVERY if not_queued(labelled(one))[1].startswith("add ")]
-    async with nodes(tmp_path, None) as (there, port):
-        async with running(there, tmp_path, port, DEFAULT, "spot"):
-            await queue(there, "team", "spot", 4)
-            async with background(run_operators(there.transport, KINDS, SETTINGS)):
-                await submit(there, "first", 4)
-                await polled(lambda: there.all_run("first", 4))
-                await submit(there, "late", 4)
-                await polled(lambda: why(there, "late"), lambda made: "insufficient unused quota" in made.sentence)
-        async with (
-            running(there, tmp_path, port, (*dict.fromkeys((*DEFAULT, *advised)),), "another"),
-            background(run_operators(there.transport, KINDS, replace(SETTINGS, kueue=RELEASE))),
-        ):
-            # Kueue's word: it has the Workload now.
-            await polled(lambda: there.job(PYTORCH, "late"), lambda job: job["spec"]["runPolicy"].get("suspend"))
-            await there.finish(PYTORCH, "first", 4)
-            await polled(lambda: there.all_run("late", 4))
-            for name in ("first", "late"):
-                assert "not queued" not in str((await there.job(PYTORCH, name))["status"])
-        before = {pod["metadata"]["uid"] for pod in await there.pods("late")}
-        async with running(there, tmp_path, port, DEFAULT, "last"), background(run_operators(there.transport, KINDS, SETTINGS)):
-            await there.finish(PYTORCH, "late", 4)
-            assert {pod["metadata"]["uid"] for pod in await there.pods("late")} == before
-
-
-def labelled(framework: Framework) -> Job:
-    return read_job(framework, manifest(framework, "j", {}, {}, labels={QUEUE_LABEL: "team"}))
 
 
 async def test_another_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:

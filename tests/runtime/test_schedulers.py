@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler, candidates
-from jobcommon.api.kueue import CONFIGURATION_PATH, KUEUE_API
+from jobcommon.api.kueue import CONFIGURATION_PATH
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import Response
 from jobcommon.runtime.discovery import find_gang_scheduler, refuse_to_queue_twice
-from jobcommon.runtime.handover import hand_over
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.kueue import gang_definitions
@@ -110,7 +109,6 @@ def test_kubernetes_and_kueue_are_not_used_together() -> None:
 
 # -- Operators that own the Workloads do not start where Kueue queues a kind itself, as far as its configuration tells
 
-WORKLOADS = f"/apis/{KUEUE_API}/workloads"
 ON = "integrations: {frameworks: [batch/job, kubeflow.org/testjob]}"
 
 
@@ -165,21 +163,3 @@ async def test_the_operator_ends_with_the_reason() -> None:
     with pytest.raises(ValueError, match="kueue own: Kueue itself queues TestJob"):
         await running
     assert not [request for request in transport.sent if request.method != "GET"]
-
-
-@pytest.mark.parametrize("answer", [TransportError("reset"), refusal(500), refusal(404), refusal(403), reply(b"[")], ids=str)
-async def test_an_operator_that_owns_no_workloads_starts_whatever_kueue_answers(answer: Any) -> None:
-    transport, clock = ScriptedTransport(), FakeClock()
-    transport.on("GET", CONFIGURATION_PATH, refusal(404)).on("GET", WORKLOADS, answer)
-    await hand_over(transport, clock, quiet_log(), [TESTJOB], None, own=False)
-    assert [request.method for request in transport.sent] == ["GET", "GET"]
-
-
-async def test_an_operator_that_is_to_own_workloads_waits_until_kueue_answers() -> None:
-    answers = [TransportError("connection refused"), refusal(500), reply({"items": []})]
-    transport, clock = ScriptedTransport(), FakeClock()
-    transport.on("GET", WORKLOADS, lambda _: answers.pop(0))
-    task = asyncio.create_task(hand_over(transport, clock, quiet_log(), [TESTJOB], None, own=True))
-    await clock.until(task.done, step=0.5)
-    task.result()
-    assert answers == []

@@ -35,22 +35,10 @@
 {{- include "jobcommon.rules.gang.priorities" $ }}
 {{- end }}
 {{- end }}
-{{- with .Values.kueue }}
-{{- $rules := eq . "own" | ternary "jobcommon.rules.kueue" "jobcommon.rules.kueue.release" }}
-{{- with $ }}
-{{- include $rules . }}
-{{- if .Values.framework.module }}
-{{- with .Values.framework.kueueOwn }}
-{{ toYaml . }}
-{{- end }}
-{{- else }}
-{{- range splitList " " (include "jobcommon.frameworks" .) }}
-{{- include (printf "jobcommon.rules.kueue-own.%s" .) $ }}
-{{- end }}
-{{- end }}
+{{- if .Values.kueue }}
+{{- include "jobcommon.rules.kueue" . }}
 {{- if not .Values.watchNamespaces }}
-{{- include (printf "%s.cluster" $rules) . }}
-{{- end }}
+{{- include "jobcommon.rules.kueue.cluster" . }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -186,7 +174,7 @@ metadata:
   labels:
     {{- include "jobcommon.labels" . | nindent 4 }}
 rules:
-  {{- include (printf "jobcommon.rules.kueue.%scluster" (ternary "" "release." (eq .Values.kueue "own"))) . | trim | nindent 2 }}
+  {{- include "jobcommon.rules.kueue.cluster" . | trim | nindent 2 }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding

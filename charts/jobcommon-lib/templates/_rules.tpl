@@ -53,12 +53,6 @@
   verbs: [get, patch, update]
 {{- end }}
 
-{{- define "jobcommon.rules.kueue-own.jax" }}
-- apiGroups: [kubeflow.org]
-  resources: [jaxjobs]
-  verbs: [patch]
-{{- end }}
-
 {{- define "jobcommon.rules.kueue-reads.jax" }}
 {{- end }}
 
@@ -134,12 +128,6 @@
   verbs: [get, patch, update]
 {{- end }}
 
-{{- define "jobcommon.rules.kueue-own.mpi" }}
-- apiGroups: [kubeflow.org]
-  resources: [mpijobs]
-  verbs: [patch]
-{{- end }}
-
 {{- define "jobcommon.rules.kueue-reads.mpi" }}
 {{- end }}
 
@@ -177,12 +165,6 @@
 - apiGroups: [kubeflow.org]
   resources: [mxjobs/scale]
   verbs: [get, patch, update]
-{{- end }}
-
-{{- define "jobcommon.rules.kueue-own.mxnet" }}
-- apiGroups: [kubeflow.org]
-  resources: [mxjobs]
-  verbs: [patch]
 {{- end }}
 
 {{- define "jobcommon.rules.kueue-reads.mxnet" }}
@@ -230,12 +212,6 @@
   verbs: [get, patch, update]
 {{- end }}
 
-{{- define "jobcommon.rules.kueue-own.paddle" }}
-- apiGroups: [kubeflow.org]
-  resources: [paddlejobs]
-  verbs: [patch]
-{{- end }}
-
 {{- define "jobcommon.rules.kueue-reads.paddle" }}
 {{- end }}
 
@@ -278,12 +254,6 @@
   verbs: [get, patch, update]
 {{- end }}
 
-{{- define "jobcommon.rules.kueue-own.pytorch" }}
-- apiGroups: [kubeflow.org]
-  resources: [pytorchjobs]
-  verbs: [patch]
-{{- end }}
-
 {{- define "jobcommon.rules.kueue-reads.pytorch" }}
 {{- end }}
 
@@ -323,12 +293,6 @@
   verbs: [get, patch, update]
 {{- end }}
 
-{{- define "jobcommon.rules.kueue-own.tensorflow" }}
-- apiGroups: [kubeflow.org]
-  resources: [tfjobs]
-  verbs: [patch]
-{{- end }}
-
 {{- define "jobcommon.rules.kueue-reads.tensorflow" }}
 {{- end }}
 
@@ -363,12 +327,6 @@
 - apiGroups: [kubeflow.org]
   resources: [xgboostjobs/status]
   verbs: [get]
-{{- end }}
-
-{{- define "jobcommon.rules.kueue-own.xgboost" }}
-- apiGroups: [kubeflow.org]
-  resources: [xgboostjobs]
-  verbs: [patch]
 {{- end }}
 
 {{- define "jobcommon.rules.kueue-reads.xgboost" }}
@@ -438,9 +396,6 @@
   verbs: [get, list, watch, create, delete, deletecollection, patch, update]
 {{- end }}
 
-{{- define "jobcommon.rules.kueue-own.trainjob" }}
-{{- end }}
-
 {{- define "jobcommon.rules.kueue-reads.trainjob" }}
 {{- end }}
 
@@ -490,19 +445,6 @@
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]
   verbs: [list, watch]
-- apiGroups: ['']
-  resources: [configmaps]
-  verbs: [get]
-  resourceNames: [kueue-manager-config]
-{{- end }}
-
-{{- define "jobcommon.rules.kueue.release" }}
-- apiGroups: [kueue.x-k8s.io]
-  resources: [workloads]
-  verbs: [list, delete, patch]
-{{- end }}
-
-{{- define "jobcommon.rules.kueue.release.cluster" }}
 - apiGroups: ['']
   resources: [configmaps]
   verbs: [get]
