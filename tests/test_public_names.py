@@ -3,11 +3,9 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-import griffe
 import pytest
 
 import jobcommon
@@ -27,26 +25,6 @@ def test_the_stub_declares_exactly_the_public_names() -> None:
     assert [alias.asname for alias in declared] == [alias.name for alias in declared], "write `import name as name`"
     assert sorted(alias.name for alias in declared) == jobcommon.__all__
     assert set(jobcommon.__all__) <= set(dir(jobcommon))
-
-
-def _classes_named(package: griffe.Object, found: griffe.Object) -> Iterator[str]:
-    """The classes of ours in the bases and annotations of a public object."""
-    parts: list[object] = []
-    match found:
-        case griffe.Class():
-            parts += found.bases
-            for name, member in found.members.items():
-                if not member.is_alias and (name == "__init__" or not name.startswith("_")):
-                    yield from _classes_named(package, member)
-        case griffe.Function():
-            parts += [found.returns, *(parameter.annotation for parameter in found.parameters)]
-        case griffe.Attribute():
-            parts.append(found.annotation)
-    names = [
-        name for part in parts if isinstance(part, griffe.Expr) for name in part.iterate() if isinstance(name, griffe.ExprName)
-    ]
-    ours = [name for name in names if name.canonical_path.startswith("jobcommon.")]
-    yield from (name.name for name in ours if package[name.canonical_path.removeprefix("jobcommon.")].is_class)
 
 
 def test_the_version_is_that_of_the_distribution() -> None:

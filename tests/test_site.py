@@ -17,7 +17,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert "not included in the" not in done.stderr, done.stderr
     fences = [page.name for page in tmp_path.rglob("*.html") if "```" in page.read_text(encoding="utf-8")]
     assert fences == [], "a fence is shown as text: mkdocs did not understand the line"
-    for page in ("tutorial.html", "kinds/pytorchjob.html", "architecture.html", "data-scientist.html"):
+    for page in ("tutorial.html", "reference/fields.html", "architecture.html", "data-scientist.html"):
         assert (tmp_path / page).is_file()
     tutorial = (tmp_path / "tutorial.html").read_text(encoding="utf-8")
     assert '<span class="k">for</span>' in tutorial, "code is not highlighted"
