@@ -254,9 +254,9 @@ def container_of(container: Mapping[str, Any]) -> Manifest:
     found = {key: value for key, value in container.items() if key not in left_out}
     for place, value in (("env", "value"), ("ports", "containerPort"), ("volumeMounts", "mountPath")):
         if place in found:
-            names = [entry["name"] for entry in found[place]]
+            names = [entry.get("name", place) for entry in found[place]]
             assert len(names) == len(set(names)), "each name stands once"
-            found[place] = {entry["name"]: entry.get(value, entry.get("valueFrom")) for entry in found[place]}
+            found[place] = {entry.get("name", place): entry.get(value, entry.get("valueFrom")) for entry in found[place]}
     return found
 
 

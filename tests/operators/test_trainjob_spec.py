@@ -5,6 +5,7 @@ The rows are in trainjob.yaml, which says how to read them.
 
 import copy
 import functools
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -17,16 +18,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcommon.api.definition import RelatedKind
+from jobcommon.api.observed import Observed
 from jobcommon.crd.definition import related_definition, to_json
+from jobcommon.framework import ObjectKey
+from jobcommon.manifests.children import pod_manifest
+from jobcommon.operators import trainjob
 from jobcommon.operators.trainjob.environment import companions, environment, shape_pod
 from jobcommon.operators.trainjob.kinds import API_VERSION, RUNTIMES, STEP_LABEL, TRAINJOB_DEFINITION
-from jobcommon.operators.trainjob.labels import job_labels, pod_labels
 from jobcommon.operators.trainjob.policies import ANNOTATION
 from jobcommon.operators.trainjob.resolve import resolve
 from jobcommon.operators.trainjob.resolved import Resolved, Role
 from jobcommon.operators.trainjob.runtimes import local, shipped
+from jobcommon.reconcile import Create, plan
+from jobcommon.spec import read_job
 from jobcommon.spec.structure import structural_errors
+from jobcommon.testutil.builders import START
 from localcluster.rules import CompiledSchema, compile_schema, validate_crd
+from tests.operators.test_pods import GOLDEN, differences, object_of, pod_of
 
 Json = dict[str, Any]
 TRAINJOB = RelatedKind(API_VERSION, "TrainJob", "trainjobs", definition=TRAINJOB_DEFINITION)
@@ -263,23 +271,9 @@ def shaped(found: Resolved, role: Role, rank: int = 0) -> Json:
     return spec
 
 
-@pytest.mark.parametrize(("as_node", "nodes", "last"), [(True, 2, ["a-launcher-0-0 slots=2"]), (False, 3, [])])
-def test_mpi_by_ssh(as_node: bool, nodes: int, last: list[str]) -> None:
-    found = of(
-        {
-            "runtime": "mpi-distributed",
-            "job": {"trainer": {"numNodes": 3, "numProcPerNode": 2}},
-            "change": {"mlPolicy.mpi.runLauncherAsNode": as_node},
-        }
-    )
-    secret, config = companions(found, addresses(found), running=True)
-    lines = [*(f"a-node-0-{index}.a slots=2" for index in range(nodes)), *last]
-    assert config.manifest == {"data": {"hostfile": "".join(f"{line}\n" for line in lines)}}
-    assert (secret.name, config.name) == ("a-mpi-ssh-auth", "a-mpi-hostfile")
+def test_the_keys_of_mpi_go_when_the_job_does_not_run() -> None:
+    found = of({"runtime": "mpi-distributed"})
     assert [one.manifest for one in companions(found, addresses(found), running=False)] == [None]
-    assert variables(found, "launcher")["OMPI_MCA_orte_set_default_slots"] == "2"
-    mounts = [[one["mountPath"] for one in shaped(found, role)["containers"][0]["volumeMounts"]] for role in found.roles]
-    assert mounts == [["/home/mpiuser/.ssh"], ["/home/mpiuser/.ssh", "/etc/mpi"]]
 
 
 def test_further_containers_have_the_variables_of_torch() -> None:
@@ -297,28 +291,35 @@ def test_further_containers_have_the_variables_of_torch() -> None:
     assert spec["containers"][0]["ports"] == [{"containerPort": 29500}]
 
 
-def test_labels_are_those_of_jobset() -> None:
-    found = of(ROWS["comes_to"][4])
-    labels = pod_labels(found, found.roles[1], 1, 3, namespace="default", uid="u", attempt=2)
-    assert {key.rpartition("/")[2]: value for key, value in labels.items()} == {
-        "jobset-name": "a",
-        "jobset-uid": "u",
-        "replicatedjob-name": "ps",
-        "replicatedjob-replicas": "2",
-        "global-replicas": "3",
-        "restart-attempt": "2",
-        "job-index": "1",
-        "job-key": "df71736f1253c75c44cfe623e33ef9e5fbc2848d",
-        "job-global-index": "2",
-        "group-name": "default",
-        "group-replicas": "3",
-        "job-group-index": "2",
-        "job-completion-index": "3",
-    }
-    assert {*job_labels(found, found.roles[1], 1).values()} == {"a-ps-1"}
-
-
 @pytest.mark.parametrize("runtime", [*shipped(), *local()], ids=lambda runtime: str(runtime["metadata"]["name"]))
 def test_what_is_shipped_is_valid_and_runs(runtime: Json) -> None:
     assert not refused("ClusterTrainingRuntime", copy.deepcopy(runtime))
     assert isinstance(resolve(train_job({"job": {"trainer": {"numNodes": 2}}}), runtime), Resolved)
+
+
+RUN: Json = {"numNodes": 2, "command": ["run"], "args": ["it"], "env": [{"name": "A", "value": "1"}]}
+
+
+def test_the_pods_of_each_runtime_and_what_is_made_beside_them() -> None:
+    """Of each role the last pod: the first in full, then what differs from it. They were compared with Trainer's own."""
+    pods, others = dict[str, Json](), dict[str, Json]()
+    for name, row in ({one: {"runtime": one, "job": {"trainer": RUN}} for one in SHIPPED} | ROWS["unshipped"]).items():
+        framework, manifest = trainjob.TRAINJOB.specialized(
+            train_job(row), {ObjectKey("clustertrainingruntimes", "", "r"): base(row)}
+        )
+        job = read_job(framework, manifest)
+        assert job.errors == ()
+        made = {f"{name}: {replica.type}": pod_manifest(framework, job, replica) for replica in job.replicas}
+        pods |= {key: {"labels": pod["metadata"]["labels"], **pod_of(pod)} for key, pod in made.items()}
+        created = [one for one in plan(framework, job, Observed(), START).actions if isinstance(one, Create)]
+        assert f"{job.name}-runtime-snapshot" in [one.name for one in created]
+        for one in created:
+            if one.plural not in ("pods", "services") and not one.name.endswith("-snapshot"):
+                others[f"{name}: {one.plural} {one.name}"] = object_of(one.manifest)
+    first = next(iter(pods))
+    shown = {first: pods[first]} | {one: differences(pod, pods[first]) for one, pod in pods.items() if one != first} | others
+    plain = msgspec.json.decode(msgspec.json.encode(shown))
+    text, path = yaml.safe_dump(plain, sort_keys=False, width=200), GOLDEN / "pods_trainjob.yaml"
+    if os.environ.get("GOLDEN") == "write":
+        path.write_text(text)
+    assert text == path.read_text(), "if this is meant: make golden"
