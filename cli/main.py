@@ -142,7 +142,7 @@ def dashboard_command(
     context: Context = None,
     port: int = option(0, "The port on 127.0.0.1; 0 for a free port.", "PORT", min=0, max=65535),
 ) -> None:
-    """Show a cluster's jobs in the browser: conditions, a timeline, pods, events, and logs as they are printed.
+    """Show a cluster's jobs in the browser: conditions, pods, events, and logs as they are printed.
 
     It only reads, with the rights of the kubeconfig. It listens on 127.0.0.1; the printed address contains a token.
 

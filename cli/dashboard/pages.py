@@ -6,36 +6,33 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import yaml
 from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from jobcommon.api.pod import STOPPING_TAG
+from jobcommon.api.pod import STOPPING_TAG, pod_view
 from jobcommon.api.status import read_status
 from jobcommon.api.text import clean
 from jobcommon.api.timestamp import format_time, human_duration, parse_time
-from jobcommon.cli.dashboard.chart import charts, run_name
 from jobcommon.cli.dashboard.cluster import ClusterReader
 from jobcommon.cli.dashboard.conditions import failure_in_words, sentences
-from jobcommon.cli.dashboard.drawing import drawing
-from jobcommon.cli.dashboard.history import POSITIONS, History
 from jobcommon.cli.dashboard.job_summary import STATES, JobSummary, in_order, progress_of, read_filter, state_of
 from jobcommon.cli.dashboard.log_stream import waiting_for
-from jobcommon.cli.dashboard.pod_row import pod_row, pod_rows
-from jobcommon.cli.dashboard.timeline import PATTERNS, changes_of, timeline
-from jobcommon.cli.dashboard.timeline import STATES as TIMELINE_STATES
+from jobcommon.cli.dashboard.pod_row import pod_row
 from jobcommon.cli.display import plural, time_spent
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.lines import shown_lines
 from jobcommon.diagnosis import Found, diagnose
-from jobcommon.diagnosis.found import event_view
+from jobcommon.diagnosis.found import Member, event_view
 from jobcommon.framework import Framework
 
 PAGE_JOBS = 50
 MAX_PODS = 500
-MAX_LANES = 40
 MAX_EVENTS = 200
 LOG_LINES = 500
+# Of the reported numbers, where the program is, which the progress says.
+POSITIONS = ("current_step", "total_steps", "current_epoch", "total_epochs", "epoch", "checkpoint")
 # What lists leave out and what is of no use to a reader.
 _NOISE = ("managedFields",)
 
@@ -50,7 +47,6 @@ class Pages:
     def __init__(self, cluster: ClusterReader, *, where: str, now: Callable[[], float] = time.time) -> None:
         self._cluster = cluster
         self._now = now
-        self._history = History()
         self._templates = Environment(
             loader=PackageLoader("jobcommon.cli.dashboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
             lstrip_blocks=True,
@@ -74,11 +70,7 @@ class Pages:
         frameworks = {framework.kind: framework for framework in self._cluster.frameworks}
         wanted, wrong = read_filter(request.query, frameworks.values())
         now = self._now()
-        found = []
-        for raw in listing.items:
-            status = read_status(raw.get("status"))
-            self._history.see(str(raw["metadata"].get("uid", "")), status, now)
-            found.append(JobSummary(frameworks[raw["kind"]], raw, status))
+        found = [JobSummary(frameworks[raw["kind"]], raw, read_status(raw.get("status"))) for raw in listing.items]
         of_any_state = [job for job in found if replace(wanted, state="").admits(job)]
         matching = in_order((job for job in of_any_state if wanted.admits(job)), wanted.order)
         pages = max(-(-len(matching) // PAGE_JOBS), 1)
@@ -108,14 +100,8 @@ class Pages:
         framework, raw = await self._read_job(request)
         metadata, status, now = raw["metadata"], read_status(raw.get("status")), self._now()
         found = await self._cluster.found(framework, raw)
-        diagnosis, pods = diagnose(found, now), pod_rows(found.framework, found.pods)
-        created = parse_time(metadata.get("creationTimestamp"))
-        seen = self._history.see(str(metadata.get("uid", "")), status, now)
-        changes = changes_of(found, seen)
-        times = timeline(created if created is not None else now, status, pods, now, most=MAX_LANES, changes=changes)
-        runs, report = seen.runs if seen is not None else (), status.trainer_status
-        metrics = report.metrics or () if report is not None else ()
-        events = event_lines(found)
+        diagnosis, members = diagnose(found, now), (*found.members, *found.spare)
+        report, events = status.trainer_status, event_lines(found)
         return self._page(
             "job.html",
             spent=time_spent(status, now),
@@ -128,21 +114,14 @@ class Pages:
             unread=found.unread,
             sentences=sentences(status),
             failures=[(failure, failure_in_words(failure), parse_time(failure.time)) for failure in status.failures],
-            timeline=times,
-            drawing=drawing(times),
-            words=TIMELINE_STATES,
-            patterns=PATTERNS,
             progressed=progress_of(status, diagnosis.progress),
-            charts=charts(runs, metrics),
-            runs=[run_name(run) for run in runs],
-            metrics=[metric for metric in metrics if metric.name not in POSITIONS],
-            since=seen.since if seen is not None else now,
+            metrics=[metric for metric in (report and report.metrics) or () if metric.name not in POSITIONS],
             resized=parse_time(status.last_resize_time),
-            pods=pods[:MAX_PODS],
-            pod_count=len(pods),
+            pods=[pod_row(found.framework, member) for member in members[:MAX_PODS]],
+            pod_count=len(members),
             events=events[:MAX_EVENTS],
             event_count=len(events),
-            created=created,
+            created=parse_time(metadata.get("creationTimestamp")),
             started=parse_time(status.start_time),
             ended=parse_time(status.completion_time),
             path=request.path,
@@ -163,7 +142,8 @@ class Pages:
         except StatusError as error:
             raise NotFound(f"Pod {namespace}/{name}: {error}") from None
         owner = self._owner(raw)
-        pod = pod_row(owner[0] if owner else self._cluster.frameworks[0], raw, "Pod")
+        framework = owner[0] if owner else self._cluster.frameworks[0]
+        pod = pod_row(framework, Member(name, pod_view(msgspec.json.encode(raw)), raw))
         container, previous = request.query.get("container", ""), "previous" in request.query
         if container not in pod.containers:
             container = pod.containers[0] if pod.containers else ""

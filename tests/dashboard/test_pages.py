@@ -12,10 +12,12 @@ from yarl import URL
 from jobcommon.api import labels
 from jobcommon.api.labels import SPARE
 from jobcommon.api.status import read_status
+from jobcommon.api.timestamp import format_time
 from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
 from jobcommon.cli.dashboard.job_summary import JobSummary
 from jobcommon.cli.dashboard.log_stream import event_of, log_events, waiting_for
 from jobcommon.cli.dashboard.pages import event_lines
+from jobcommon.cli.dashboard.pod_row import pod_row
 from jobcommon.cli.dashboard.server import serve_dashboard
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
@@ -28,10 +30,15 @@ POD: dict[str, Any] = {
     "metadata": {"name": "p", "namespace": "default", "uid": "u"},
     "spec": {"initContainers": [{"name": "first"}], "containers": [{"name": "main"}]},
 }
+T = 1_760_000_000.0
 EVIL = "<script>alert(1)</script>\"'&"
 Page = Callable[[str], Any]
 EVERY_JOB = "/apis/kubeflow.org/v1/testjobs"
 RUNS = {"containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+
+
+def at(seconds: float) -> str:
+    return format_time(T + seconds)
 
 
 @asynccontextmanager
@@ -103,33 +110,17 @@ async def test_jobs_that_are_not_well_come_first_fifty_a_page(world: World) -> N
         assert names((await page("/?order=newest"))[1])[:2] == ["broken", "hangs"], "all are of one second"
 
 
-async def test_progress_and_what_was_seen_of_it(world: World) -> None:
-    def reported(step: int) -> dict[str, Any]:
-        metrics = [{"name": "loss", "value": str(9 - step)}, {"name": "current_step", "value": str(step)}]
-        progress = {
-            "step": step,
-            "lastReportTime": f"2025-11-23T01:30:0{step}Z",
-            "summary": f"█░ {step}0% ({step}/10), 9m left",
-        }
-        trainer = {"progressPercentage": 10 * step, "metrics": metrics, "lastUpdatedTime": "2025-11-23T01:30:00Z"}
-        return {"trainerStatus": trainer, "progress": progress}
-
-    with_status(world, "one", conditions=[condition("Running")], **reported(1))
-    transport = ScriptedTransport().on("GET", "/", reply({"items": []}))
-    transport.on("GET", EVERY_JOB, reply({"items": [{**world.job("one"), "status": reported(1)}]}))
-    job = {**world.job("one"), "status": {**world.job("one")["status"], **reported(3)}}
-    transport.on("GET", f"{JOBS}/one", reply(job))
-    async with pages(transport) as page:
-        _, text = await page("/")
+async def test_progress_and_its_last_numbers(world: World) -> None:
+    metrics = [{"name": "loss", "value": "8"}, {"name": "current_step", "value": "1"}]
+    trainer = {"progressPercentage": 10, "metrics": metrics, "lastUpdatedTime": "2025-11-23T01:30:00Z"}
+    progress = {"step": 1, "summary": "█░ 10% (1/10), 9m left"}
+    with_status(world, "one", conditions=[condition("Running")], trainerStatus=trainer, progress=progress)
+    async with pages(world.transport) as page:
+        text = (await page("/"))[1]
         assert (
             '<progress max="100" value="10" aria-label="Progress of one"></progress> <span>10% (1/10), 9m left</span>' in text
         )
-        _, text = await page("/jobs/testjobs/default/one")
-    assert 'aria-label="loss over steps 1 to 3: 8 at first, 6 at last"' in text
-    assert "seen since" in text
-    transport.on("GET", EVERY_JOB, reply({"items": []}))
-    async with pages(transport) as page:
-        assert "The last report: loss 6. Charts begin with the next report." in (await page("/jobs/testjobs/default/one"))[1]
+        assert "The last report: loss 8.</p>" in (await page("/jobs/testjobs/default/one"))[1]
 
 
 def job_with_pod(phase: str, container: dict[str, Any], **status: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -177,7 +168,7 @@ async def test_a_job_that_failed_begins_with_its_cause_and_the_last_lines() -> N
     transport.on("GET", pods, reply({"items": [pod]})).on("GET", f"{pods}/one-worker-0/log", Response(200, log))
     async with pages(transport) as page:
         _, text = await page("/jobs/testjobs/default/one")
-    shown = text[text.index('class="diagnosis failed"') : text.index('<h2 id="timeline">')]
+    shown = text[text.index('class="diagnosis failed"') : text.index('<h2 id="failures">')]
     assert "ZeroDivisionError: division by zero" in shown
     assert '<h3>The last lines of Worker-0 (<a href="/pods/default/one-worker-0/log">its log</a>)</h3>' in shown
     assert "train.py" in shown
@@ -199,8 +190,6 @@ async def test_the_page_of_a_job(world: World) -> None:
             "TestJob train is restarting because Worker-1: exited with code 137 (SIGKILL)",
             "/pods/default/train-worker-0/log",
             "SuccessfulCreatePod",
-            'role="img" aria-labelledby="timeline-title" aria-describedby="timeline-text"',
-            "The timeline as a table",
         ):
             assert wanted in text
         assert text.index("train-worker-0/log") < text.index("train-worker-1/log")
@@ -208,6 +197,31 @@ async def test_the_page_of_a_job(world: World) -> None:
         assert status == 200
         assert "testReplicaSpecs:" in text
         assert "managedFields" not in text
+
+
+@pytest.mark.parametrize(
+    ("state", "last", "times"),
+    [
+        ({"running": {"startedAt": at(9)}}, {"terminated": {"startedAt": at(3), "finishedAt": at(8)}}, (T + 9, None)),
+        ({"waiting": {}}, {"terminated": {"startedAt": at(3), "finishedAt": at(8)}}, (T + 3, T + 8)),
+        ({"waiting": {}}, {}, (None, None)),
+    ],
+)
+def test_a_pod_in_a_line(state: dict[str, Any], last: dict[str, Any], times: tuple[float | None, float | None]) -> None:
+    main = {"name": "test", "restartCount": 1, "state": state, "lastState": last}
+    side = {"name": "log", "restartCount": 5, "state": {"running": {"startedAt": at(1)}}}
+    job, pod = job_with_pod("Running", {})
+    env = {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations"}}}
+    pod["spec"] |= {"containers": [{"name": "test", "env": [env]}, {"name": "log"}], "initContainers": [{"name": "first"}]}
+    pod["metadata"]["annotations"] = {f"{labels.VARIABLE}RANK": "7"}
+    pod["status"]["containerStatuses"] = [side, main]
+    (member,) = Found(TESTJOB, job, [pod]).members
+    row = pod_row(TESTJOB, member)
+    assert (row.began, row.ended) == times, "of the main container"
+    assert (row.replica, row.node, row.rank, row.restarts) == ("Worker-0", "n1", "7", 6)
+    assert row.containers == ("test", "log", "first")
+    env.update(value="3")
+    assert pod_row(TESTJOB, member).rank == "3"
 
 
 def test_an_event_is_shown_once_and_those_that_stop_programs_in_place_are_left_out() -> None:
