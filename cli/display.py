@@ -1,8 +1,8 @@
-"""The output of `run`: plain lines in a pipe, a table below the lines on a terminal."""
+"""The output of `run`: a line for each thing that happens, and on a terminal the progress bars of replicas below."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from rich.console import Console, Group
@@ -13,8 +13,6 @@ from rich.text import Text
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus
 from jobcommon.api.text import clean
 from jobcommon.api.time_spent import Phase
-from jobcommon.causes.error_lines import in_one_line
-from jobcommon.cli.stalls import State
 from jobcommon.cli.watch import FollowedJob, FollowedPod, Key
 
 _STYLES = {
@@ -27,12 +25,11 @@ _STYLES = {
 }
 # The part of a condition's message about pods, which have lines of their own.
 _ABOUT_PODS = re.compile(r"; (waiting: |\S+-\d+ restarted ).*", re.DOTALL)
-# More rows than this would push the lines off the screen.
-MAX_ROWS = 12
+# More bars than this would push the lines off the screen.
+MAX_BARS = 12
 # The pods of a larger job are counted; failing ones have a line each, up to `MAX_LIKE_IT` for each cause.
 MANY_PODS = 8
 MAX_LIKE_IT = 3
-SHOWN_LINES = 20
 PARTS = 4
 
 
@@ -55,7 +52,7 @@ class Frames:
             self._live.stop()
 
     def __rich__(self) -> Group:
-        return Group(*[*self._frames.values()][:MAX_ROWS])
+        return Group(*[*self._frames.values()][:MAX_BARS])
 
     def __str__(self) -> str:
         return "\n".join(map(str, self._frames.values()))
@@ -74,78 +71,23 @@ class Frames:
 
 
 class Display:
-    """Prints to `console`. As a context manager it keeps a table of jobs and pods up to date below, on a terminal only."""
+    """Prints what happens to `jobs` as lines to `console`."""
 
-    def __init__(self, console: Console, clock: Callable[[], datetime]) -> None:
+    def __init__(self, console: Console, clock: Callable[[], datetime], jobs: Sequence[FollowedJob] = ()) -> None:
         self.console = console
+        self.frames = Frames(console)
         self._clock = clock
         self._begin = clock()
-        self._jobs: Sequence[FollowedJob] = ()
+        self._jobs = {job.key: job for job in jobs}
         self._pods: dict[int, FollowedPod] = {}
         self._conditions: dict[Key, tuple[str, ...]] = {}
         self._told: Counter[tuple[Key, str, str]] = Counter()
         self._parts: Counter[Key] = Counter()
-        self._frames = Frames(console)
-        self._live: Live | None = None
-
-    def __enter__(self) -> "Display":
-        if self.console.is_terminal:
-            self._live = Live(self, console=self.console, refresh_per_second=4, transient=True)
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
-    def show(self, jobs: Sequence[FollowedJob]) -> None:
-        """Set the jobs for the table."""
-        self._jobs = jobs
 
     @property
     def elapsed(self) -> str:
         """The time since the display was made: ``1:05``."""
         return duration_of((self._clock() - self._begin).total_seconds())
-
-    def __rich__(self) -> Group:
-        reported = [job.status.reported_progress for job in self._jobs]
-        restarts = [job.status.restarts or 0 for job in self._jobs]
-        more = [*(["RESTARTS"] if any(restarts) else []), *(["PROGRESS"] if any(reported) else [])]
-        columns = "JOB", "STATE", "PODS", "TIME", *more
-        jobs = Table(*columns, box=None, header_style="bold", pad_edge=False)
-        pods = Table(
-            *(Column(title, no_wrap=True) for title in ("POD", "STATE", "RESTARTS", "CAUSE")),
-            box=None, header_style="bold", pad_edge=False,
-        )  # fmt: skip
-        for job, count, progress in zip(self._jobs, restarts, reported, strict=True):
-            values: dict[str, str | Text] = {"RESTARTS": str(count), "PROGRESS": Text(clean(progress))}
-            jobs.add_row(job.title, _state(job.current), self._counts(job), self.elapsed, *(values[column] for column in more))
-        shown = self._rows()
-        for pod in shown[:MAX_ROWS]:
-            pods.add_row(pod.name, clean(pod.state), str(pod.restarts), Text(clean(pod.cause), style="yellow"))
-        if len(shown) > MAX_ROWS:
-            pods.add_row(f"… and {len(shown) - MAX_ROWS} more", "", "", "")
-        return Group(self._frames, Text(), jobs, *((Text(), pods) if shown else ()))
-
-    def _rows(self) -> list[FollowedPod]:
-        """The pods for the table, failing ones first; of many pods, the others appear only in the count of their job."""
-        there = [pod for pod in self._pods.values() if not pod.gone]
-        if len(there) > MAX_ROWS:
-            there = [pod for pod in there if pod.cause or pod.progress is State.WAITS]
-        return sorted(there, key=lambda pod: (not pod.cause, pod.progress is not State.WAITS))
-
-    def _counts(self, job: FollowedJob) -> str:
-        """``46/60 Running, 12 Pending, 2 ErrImagePull``."""
-        states = Counter(pod.state for pod in self._pods_of(job.key))
-        running = states.pop("Running", 0)
-        others = [f"{count} {clean(state)}" for state, count in states.most_common()]
-        return ", ".join([f"{running}/{job.wanted} Running", *others])
-
-    def _pods_of(self, job: Key) -> Iterable[FollowedPod]:
-        return (pod for pod in self._pods.values() if pod.job == job and not pod.gone)
-
-    # -- what happens ------------------------------------------------------------------------------------------------
 
     def say(self, text: str, style: str = "") -> None:
         """One line with the time."""
@@ -161,7 +103,7 @@ class Display:
     def pod(self, pod: FollowedPod) -> None:
         """A pod's state has changed."""
         self._pods[id(pod)] = pod
-        job = next((job for job in self._jobs if job.key == pod.job), None)
+        job = self._jobs.get(pod.job)
         if job is not None and job.wanted > MANY_PODS and not self._is_news(job, pod):
             return
         restarts = f", {plural(pod.restarts, 'restart')}" if pod.restarts else ""
@@ -176,19 +118,22 @@ class Display:
             if self._told[like_it] == MAX_LIKE_IT + 1:
                 self.say(f"{job.title} more pods {pod.state}: {pod.cause}", "yellow")
             return self._told[like_it] <= MAX_LIKE_IT
-        part = sum(other.state == "Running" for other in self._pods_of(pod.job)) * PARTS // job.wanted
+        states = Counter(other.state for other in self._pods.values() if other.job == pod.job and not other.gone)
+        running = states.pop("Running", 0)
+        part = running * PARTS // job.wanted
         if part > self._parts[pod.job]:
             self._parts[pod.job] = part
-            self.say(f"{job.title} {self._counts(job)}", "dim")
+            others = [f"{count} {state}" for state, count in states.most_common()]
+            self.say(f"{job.title} {', '.join([f'{running}/{job.wanted} Running', *others])}", "dim")
         return False
 
     def frame(self, pod: FollowedPod, text: str) -> None:
         """A pod has overwritten its last line."""
-        self._frames.show(pod.name, text, "blue")
+        self.frames.show(pod.name, text, "blue")
 
     def line(self, pod: FollowedPod, text: str) -> None:
         """A pod has printed a line."""
-        self._frames.end(pod.name)
+        self.frames.end(pod.name)
         self._print(Text(f"{pod.name} | ", style="blue"), Text(clean(text)))
 
     def warning(self, about: str, text: str) -> None:
@@ -231,15 +176,8 @@ def style_of(condition: JobCondition) -> str:
     return next((style for kind, style in _STYLES.items() if kind == condition.type), "")
 
 
-def _state(condition: JobCondition | None) -> Text:
-    return Text(clean(condition.type), style=style_of(condition)) if condition else Text("-")
-
-
-def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod], *, causes: bool = True) -> None:
-    """A job's conditions, and with `causes`, if it failed, its failures with their causes and the last lines printed.
-
-    A diagnosis follows that of a job without success, and has the words of its conditions.
-    """
+def summary(console: Console, job: FollowedJob) -> None:
+    """A job's conditions. A diagnosis follows that of a job without success, and has their words."""
     explained = not job.succeeded and not job.gone
     console.print(Text(f"\n{job.title}", style="bold"))
     short = [Column(title, no_wrap=True) for title in ("TYPE", "STATUS", "SINCE", "REASON")]
@@ -252,30 +190,3 @@ def summary(console: Console, job: FollowedJob, pods: Sequence[FollowedPod], *, 
     console.print(table)
     if job.gone and not job.status.finished:
         console.print("The job was deleted before it had finished.")
-    if job.succeeded or not causes:
-        return
-    # A replaced pod has the name of its predecessor; failures are in the order of the runs.
-    ours = [pod for pod in pods if pod.job == job.key]
-    for failure in job.status.failures:
-        code = f", exit code {failure.exit_code}" if failure.exit_code is not None else ""
-        failed = next((pod for pod in ours if pod.name == failure.pod), None)
-        # The last lines have them, too.
-        printed = failed is not None and failed.tail
-        words = "" if printed else in_one_line(failure.reason, failure.exit_code, failure.message or "")
-        text = f": {words}" if words else ""
-        console.print(
-            Text(clean(f"{failure.replica} ({failure.pod}): {failure.reason}{code}{text}"), style="red"), soft_wrap=True
-        )
-        if failed is not None:
-            ours.remove(failed)
-            _last_lines(console, failed)
-    if not job.status.failures and not job.suspended:
-        for pod in sorted(ours, key=lambda pod: not pod.cause)[:MAX_LIKE_IT]:
-            _last_lines(console, pod)
-
-
-def _last_lines(console: Console, pod: FollowedPod) -> None:
-    if pod.tail:
-        console.print(f"  the last lines of {pod.name}:")
-    for line in [*pod.tail][-SHOWN_LINES:]:
-        console.print(Text(f"  | {clean(line)}"), soft_wrap=True)

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from jobcommon.cli import PLUGIN, process
 from jobcommon.cli.errors import UserError, usage_error
 from jobcommon.cli.jobs.access import Place
 from jobcommon.cli.jobs.lookup import FoundJob
-from jobcommon.cli.manifests import SUFFIXES, Manifest, load
+from jobcommon.cli.manifests import SUFFIXES, load
 from jobcommon.cli.options import OptionalFiles, PythonOption, Server, duration_option, flag, namespace_option, option
 from jobcommon.cli.output import console
 
@@ -24,27 +25,15 @@ class RunCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As its base does. Raises `UserError` for an option that may be the script's."""
-        script, given = next((arg for arg in args if arg.endswith(".py")), None), [*args]
+        script = next((arg for arg in args if arg.endswith(".py")), None)
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
             # Typer has a click of its own since 0.20, of which it exports no such class.
             if type(error).__name__ != "NoSuchOption" or script is None:
                 raise
-            own, theirs = self._divided(given, given.index(script) + 1)
-            after = f"{ctx.command_path} {shlex.join(own)} -- {shlex.join(theirs)}"
+            after = f"{ctx.command_path} {shlex.quote(script)} -- {getattr(error, 'option_name', '')}"
             raise UserError(f"{usage_error(error)}\nthe options of a script follow --, as in: {after}") from None
-
-    def _divided(self, args: list[str], after: int) -> tuple[list[str], list[str]]:
-        """The arguments of this command and those of the script: what follows the script and is no option that we have."""
-        flags = {name: getattr(one, "is_flag", False) for one in self.params for name in (*one.opts, *one.secondary_opts)}
-        own, theirs, rest = args[:after], list[str](), iter(args[after:])
-        for arg in (one for one in rest if one != "--"):
-            name, equals, _ = arg.partition("=")
-            (own if name in flags else theirs).append(arg)
-            if name in flags and not flags[name] and not equals:
-                own += [value for value in (next(rest, None),) if value is not None]
-        return own, theirs
 
 
 def run_command(
@@ -152,21 +141,26 @@ def run_command(
                 f"--image: {script} runs on a cluster in an image with python and its modules; name it, such as --image "
                 "pytorch/pytorch"
             )
-        described = Script(
+        made = Script(
             script, tuple(arguments or ()), workers, framework, None if here and output is None else image, name,
             tuple(include or ()), tuple(env or ()), tuple(resources or ()), nproc_per_node, report_progress,
         )  # fmt: skip
-        if here and output is None:
-            from localcluster.rules import machine_capacity
-
-            described.check_machine(machine_capacity())
-        manifests = described.manifests(unique=not here and output is None)
+        manifests = made.manifests(unique=not here and output is None)
     if output == "yaml":
         typer.echo(as_yaml(manifests), nl=False)
-    elif here:
-        _run_here(manifests, namespace or "default", timeout, stuck_after, server, python)
-    else:
-        _run_there(manifests, Place(kubeconfig, kube_context, namespace), timeout, stuck_after, wait=wait)
+        return
+    from jobcommon.cli.python import python_of_pods
+    from jobcommon.cli.run import Limits, run_here, run_on_cluster
+
+    limits = Limits(timeout, stuck_after)
+    if here:
+        running = run_here(
+            manifests, console(), namespace=namespace or "default", limits=limits, server=server, python=python_of_pods(python)
+        )
+        sys.exit(process.run(running))
+    place, started = Place(kubeconfig, kube_context, namespace), list[FoundJob]()
+    running = run_on_cluster(place, manifests, console(), limits=limits, wait=wait, started=started.append)
+    sys.exit(_end_there(running, place, started, wait=wait))
 
 
 def _given(filename: list[str] | None) -> list[str]:
@@ -175,38 +169,17 @@ def _given(filename: list[str] | None) -> list[str]:
     return filename
 
 
-def _run_here(
-    manifests: list[Manifest], namespace: str, timeout: float | None, stuck_after: float, server: str | None,
-    python: str | None,
-) -> None:  # fmt: skip
-    from jobcommon.cli.python import python_of_pods
-    from jobcommon.cli.run import run
-    from jobcommon.cli.wanted import Limits
-
-    limits = Limits(timeout, stuck_after)
-    running = run(
-        manifests, console(), namespace=namespace, limits=limits, server=server, python=python_of_pods(python)
-    )  # fmt: skip
-    sys.exit(process.run(running))
-
-
-def _run_there(manifests: list[Manifest], place: Place, timeout: float | None, stuck_after: float, *, wait: bool) -> None:
-    from jobcommon.cli.jobs.cluster_run import run_on_cluster
-    from jobcommon.cli.wanted import Limits
-
-    started: list[FoundJob] = []
-    limits = Limits(timeout, stuck_after)
-    running = run_on_cluster(place, manifests, console(), limits=limits, wait=wait, started=started.append)
+def _end_there(running: Coroutine[Any, Any, int], place: Place, started: list[FoundJob], *, wait: bool) -> int:
     try:
         code = process.run(running)
     except process.Interrupted as signal:
         if not started:
             sys.stderr.write(f"ended by {signal}, before a job was created\n")
         _say_how_to_return(started, place, "detached; it continues")
-        sys.exit(signal.code)
+        return signal.code
     if not wait:
         _say_how_to_return(started, place, "created")
-    sys.exit(code)
+    return code
 
 
 def _say_how_to_return(jobs: list[FoundJob], place: Place, what: str) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,6 @@ MAX_BYTES = 1_000_000
 BACKOFF_LIMIT = 3
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,40}[a-z0-9])?")
 LOCAL_IMAGE = "none"
-# Resources without a vendor that a node has without saying how much.
-_NOT_COUNTED = ("ephemeral-storage",)
 
 
 @dataclass(frozen=True)
@@ -44,14 +42,6 @@ class Script:
     resources: tuple[str, ...] = ()
     nproc_per_node: int | None = None
     report_progress: bool = False
-
-    def check_machine(self, capacity: Mapping[str, str]) -> None:
-        """Raises `UserError` for resources that no pod on a machine of this capacity can have."""
-        for name, amount in _amounts(self.resources).items():
-            have = parse_quantity(capacity.get(name, "0"))
-            if name not in _NOT_COUNTED and have.nanos < parse_quantity(amount).nanos:
-                own = f"has {have}" if have.nanos else "offers none"
-                raise UserError(f"--resources {name}={amount}: this machine {own}; leave it out, or use --cluster")
 
     def manifests(self, *, unique: bool = False) -> list[Manifest]:
         """The job, and on a cluster before it the ConfigMap with the script. `unique`: with a name that is not in use yet.

@@ -81,11 +81,3 @@ def _no_job(manifests: Sequence[Manifest], kinds: str) -> str:
         f"{job.place}: a Job of batch/v1 runs on a cluster only (jobcommon convert FILE | kubectl apply -f -); "
         f"a polyaxonfile that names a framework, as in `framework: pytorch`, becomes a job that runs here: one of {kinds}"
     )
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The seconds that a run may take, and that it may be stuck; None and 0: no limit."""
-
-    timeout: float | None = None
-    stuck_after: float = 0.0

@@ -125,9 +125,8 @@ class Audience(Protocol):
 
 
 class Follower:
-    """Watches `jobs` and their pods; reports to `audience`.
+    """Watches `jobs`, their pods and the events about them; reports to `audience`.
 
-    With `everything` all pods and events of the cluster are watched, which runs nothing else; otherwise only those of the jobs.
     `tail`: so many of the lines that a log has already.
     """
 
@@ -138,13 +137,11 @@ class Follower:
         audience: Audience,
         *,
         stuck_after: float = 0.0,
-        everything: bool = True,
         tail: int | None = None,
     ) -> None:
         self.jobs = list(jobs)
         self.stalls = Stalls(stuck_after)
         self.pods: dict[str, FollowedPod] = {}
-        self._everything = everything
         self._tail = tail
         self._transport = transport
         self._logs = ContainerLogs(transport)
@@ -153,15 +150,14 @@ class Follower:
         self._warned: set[tuple[str, str]] = set()
         self._moved = asyncio.Event()
 
-    async def run(self, until: Callable[["Follower"], bool]) -> None:
+    async def run(self, until: Callable[[], bool]) -> None:
         """Watch until `until` is true and the pods' last lines are shown."""
         for job in self.jobs:
             self.stalls.begin(job.key, time.monotonic())
-        others = self._of_everything() if self._everything else self._of_the_jobs()
         async with asyncio.TaskGroup() as self._tasks:
-            watching = [self._tasks.create_task(watch) for watch in (*map(self._follow, self.jobs), *others)]
+            watching = [self._tasks.create_task(watch) for watch in (*map(self._follow, self.jobs), *self._watches())]
             try:
-                while not until(self):
+                while not until():
                     self._moved.clear()
                     with suppress(TimeoutError):
                         async with asyncio.timeout(self._stuck_in()):
@@ -186,11 +182,7 @@ class Follower:
         times = [at for job in self.jobs if (at := self._stuck_at(job)) is not None and at > now]
         return min(times, default=now) - now or None
 
-    def _of_everything(self) -> Iterator[Coroutine[Any, Any, None]]:
-        yield self._watch("/api/v1/pods", self._saw_pod)
-        yield self._watch("/api/v1/events", self._saw_event)
-
-    def _of_the_jobs(self) -> Iterator[Coroutine[Any, Any, None]]:
+    def _watches(self) -> Iterator[Coroutine[Any, Any, None]]:
         for job in self.jobs:
             of_the_job = "labelSelector", f"{labels.JOB_NAME}={job.name}"
             yield self._watch(collection_path("v1", "pods", job.namespace), self._saw_pod, of_the_job)
@@ -200,7 +192,7 @@ class Follower:
     async def _watch_events(self, namespace: str) -> None:
         """The events of a namespace, if they may be read: they only add causes that nothing else shows."""
         with suppress(StatusError):
-            await self._watch(collection_path("v1", "events", namespace), self._saw_event_of_the_jobs)
+            await self._watch(collection_path("v1", "events", namespace), self._saw_event)
 
     async def _watch(self, path: str, saw: Callable[[WatchedObject], None], *query: tuple[str, str]) -> None:
         async for seen in list_and_watch(self._transport, path, query):
@@ -272,26 +264,20 @@ class Follower:
                     pod.tail.append(text)
                     self._audience.line(pod, text)
 
-    def _saw_event_of_the_jobs(self, seen: WatchedObject) -> None:
-        uid = seen.body.get("involvedObject", {}).get("uid")
-        if uid in self.pods or any(job.uid == uid for job in self.jobs):
-            self._saw_event(seen)
-
     def _saw_event(self, seen: WatchedObject) -> None:
-        event = seen.body
-        about, message = (
-            event.get("involvedObject", {}).get("name", ""),
-            f"{event.get('reason', '')}: {event.get('message', '')}",
-        )
+        event, about = seen.body, seen.body.get("involvedObject", {})
+        if about.get("uid") not in self.pods and all(job.uid != about.get("uid") for job in self.jobs):
+            return
+        name, message = about.get("name", ""), f"{event.get('reason', '')}: {event.get('message', '')}"
         text = str(event.get("message") or "")
         told = [pod.cause for pod in self.pods.values() if pod.cause]
         told += [job.current.message for job in self.jobs if job.current]
         told += [warning for job in self.jobs for warning in job.warnings]
         known = event.get("reason") == "BackOff" or any(one in text or text in one for one in told)
         known = known or STOPPING_TAG in text  # by the operator, for a restart
-        if event.get("type") == "Warning" and not (seen.deleted or known or (about, message) in self._warned):
-            self._warned.add((about, message))
-            self._audience.warning(about, message)
+        if event.get("type") == "Warning" and not (seen.deleted or known or (name, message) in self._warned):
+            self._warned.add((name, message))
+            self._audience.warning(name, message)
 
 
 def runs_with_logs(container: Mapping[str, Any]) -> Iterator[tuple[int, bool]]:

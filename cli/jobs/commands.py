@@ -247,7 +247,7 @@ def wait_command(
       N    the job has failed: the exit code of the program that failed it, 1 if there is none
       1    the state cannot be reached any more, or not within --timeout
     """
-    from jobcommon.cli.jobs.cluster_run import AIMS, exit_code, wait_for
+    from jobcommon.cli.jobs.wait import AIMS, exit_code, wait_for
     from jobcommon.cli.jobs.why import show, why
 
     if aim not in AIMS:

@@ -169,9 +169,9 @@ async def follow_logs(api: Api, job: FoundJob, selection: Selection, printer: Pr
         await print_logs(api, job, selection, printer)
         return
     followed = FollowedJob(job.framework, job.namespace, job.name)
-    follower = Follower(api.transport, [followed], printer, everything=False, tail=selection.tail)
+    follower = Follower(api.transport, [followed], printer, tail=selection.tail)
     with printer.frames:
-        await follower.run(until=lambda _: followed.over)
+        await follower.run(until=lambda: followed.over)
 
 
 async def download(api: Api, job: FoundJob, directory: Path, selection: Selection) -> list[Path]:

@@ -148,9 +148,7 @@ def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
     done = answered("run", "-f", str(tmp_path / "job.yaml"), "--stuck-after", "5")
     assert done.returncode == 3, done.stdout + done.stderr
     cause = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
-    assert (
-        "pytorchjob/quick has been stuck for 5 s (--stuck-after): stopping; pod/quick-worker-0 Pending: " + cause in done.stdout
-    )
+    assert "pytorchjob/quick has been stuck for 5 s (--stuck-after): stopping\n" in done.stdout
     assert f"Worker-0: cannot be scheduled: {cause}; no node has the label disk=fast" in done.stdout
     assert re.search(r"^ended after \d+:\d\d$", done.stdout, re.MULTILINE)
 
@@ -220,8 +218,7 @@ def test_a_job_that_fails_ends_with_1_and_tells_what_failed_and_why(tmp_path: Pa
     assert done.returncode == 1, done.stderr
     end = done.stdout.partition("TYPE")[2]
     assert len(re.findall(r"Worker-0[^(]*: .*code 3", end)) == 1, "the sentence of the diagnosis alone has the cause"
-    assert "Worker-0 (quick-worker-0): Error, exit code 3" in end
-    assert "  the last lines of quick-worker-0:\n  | before the end\n" in end
+    assert "  the last lines of Worker-0:\n  | before the end\n" in end
 
 
 @pytest.mark.cluster

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from io import StringIO
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from jobcommon.api.status import Failure, JobCondition, JobStatus
+from jobcommon.api.status import JobCondition, JobStatus
 from jobcommon.api.text import clean
 from jobcommon.cli.display import Display, summary
 from jobcommon.cli.pod_state import describe, why
@@ -40,82 +40,38 @@ def test_control_sequences_are_taken_out(raw: str, shown: str) -> None:
 START = datetime(2026, 1, 1, 12, 0, 0)  # noqa: DTZ001  what a user's clock on the wall shows
 
 
-class Screen:
-    """A display of one job of `wanted` workers, whose clock stands still unless it is turned."""
-
-    def __init__(self, wanted: int) -> None:
-        self.now = START
-        self.console = Console(file=StringIO(), width=120, highlight=False)
-        self.display = Display(self.console, lambda: self.now)
-        self.job = FollowedJob(PYTORCH, "default", "demo", wanted)
-        self.pods = [FollowedPod(f"demo-worker-{index}", self.job.key) for index in range(wanted)]
-        self.display.show([self.job])
-
-    def pod(self, index: int, state: str, cause: str = "", progress: State = State.WAITS, restarts: int = 0) -> None:
-        pod = self.pods[index]
-        pod.state, pod.cause, pod.progress, pod.restarts = state, cause, progress, restarts
-        self.display.pod(pod)
-
-    def running(self, *indexes: int) -> None:
-        for index in indexes:
-            self.pod(index, "Running", progress=State.RUNS)
-
-    def condition(self, kind: str, message: str) -> None:
-        condition = JobCondition(type=kind, reason=kind, message=message)
-        self.job.status = JobStatus(conditions=[condition])
-        self.display.condition(self.job, condition)
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines so far, without their time."""
-        text = self.console.file.getvalue()  # type: ignore[attr-defined]
-        return [line[9:] for line in text.splitlines()]
-
-    @property
-    def table(self) -> list[str]:
-        """What stands below the lines on a terminal."""
-        console = Console(file=StringIO(), width=120)
-        console.print(self.display)
-        text = console.file.getvalue()  # type: ignore[attr-defined]
-        return [line.rstrip() for line in text.splitlines() if line.strip()]
+@pytest.fixture
+def console() -> Console:
+    return Console(file=StringIO(), width=120, highlight=False)
 
 
-def test_the_table_counts_shows_problems_first_and_the_time() -> None:
-    screen = Screen(60)
-    screen.condition("Running", "It runs.")
-    screen.running(*range(46))
-    for index in range(46, 58):
-        screen.pod(index, "Pending")
-    for index in (58, 59):
-        screen.pod(index, "ErrImagePull", "not found")
-    screen.now = START + timedelta(minutes=2, seconds=5)
-    table = screen.table
-    assert table[:5] == [
-        "JOB              STATE    PODS                                       TIME",
-        "pytorchjob/demo  Running  46/60 Running, 12 Pending, 2 ErrImagePull  2:05",
-        "POD             STATE         RESTARTS  CAUSE",
-        "demo-worker-58  ErrImagePull  0         not found",
-        "demo-worker-59  ErrImagePull  0         not found",
-    ]
-    assert table[-1] == "… and 2 more"
-    screen.job.status = screen.job.status.model_copy(update={"restarts": 2})
-    assert screen.table[0].split() == ["JOB", "STATE", "PODS", "TIME", "RESTARTS"]
-    assert screen.table[1].split()[-1] == "2"
+def lines(console: Console) -> list[str]:
+    return console.file.getvalue().splitlines()  # type: ignore[attr-defined, no-any-return]
 
 
-def test_the_summary_says_once_what_a_pod_printed_last_and_since_when_the_job_does_not_run() -> None:
-    screen, began, ended = Screen(1), "2026-01-01T12:00:00Z", "2026-01-01T12:09:00Z"
-    (pod,) = screen.pods
-    pod.tail.append("ValueError: no shard")
+def test_the_pods_of_a_large_job_are_counted_and_those_like_the_first_three_are_not_named(console: Console) -> None:
+    job = FollowedJob(PYTORCH, "default", "demo", 60)
+    display = Display(console, lambda: START, [job])
+    for index in range(60):
+        state, cause, progress = ("ErrImagePull", "not found", State.WAITS) if index >= 40 else ("Running", "", State.RUNS)
+        display.pod(FollowedPod(f"demo-worker-{index}", job.key, state, cause, progress))
+    assert [line[9:] for line in lines(console)] == [
+        "pytorchjob/demo 15/60 Running", "pytorchjob/demo 30/60 Running",
+        *(f"pod/demo-worker-{index} ErrImagePull: not found" for index in (40, 41, 42)),
+        "pytorchjob/demo more pods ErrImagePull: not found",
+    ]  # fmt: skip
+
+
+def test_the_summary_says_since_when_a_job_does_not_run(console: Console) -> None:
+    began, ended = "2026-01-01T12:00:00Z", "2026-01-01T12:09:00Z"
     conditions = [
         JobCondition(type="Running", status="False", reason="r", last_transition_time=began),
         JobCondition(type="Failed", reason="f", message="Worker-0: exit code 1", last_transition_time=ended),
     ]
-    failure = Failure(replica="Worker-0", pod=pod.name, reason="Error", exit_code=1, message="ValueError: no shard")
-    screen.job.status = JobStatus(conditions=conditions, completion_time=ended, failures=[failure])
-    summary(screen.console, screen.job, [pod])
-    text = screen.console.file.getvalue()  # type: ignore[attr-defined]
-    assert (text.count(ended), text.count(began), text.count("no shard")) == (2, 0, 1)
+    status = JobStatus(conditions=conditions, completion_time=ended)
+    summary(console, FollowedJob(PYTORCH, "default", "demo", 1, status))
+    text = "\n".join(lines(console))
+    assert (text.count(ended), text.count(began)) == (2, 0)
 
 
 POD = Pod.of(PYTORCH, read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1})), "Worker", 0)

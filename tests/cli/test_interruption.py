@@ -98,8 +98,9 @@ def test_a_place_that_cannot_be_had_is_one_line(tmp_path: Path) -> None:
             assert done.stderr.startswith(f"error: {option} {value}: {said}")
 
 
-def test_a_terminal_gets_a_table_that_keeps_up(tmp_path: Path) -> None:
-    (tmp_path / "job.yaml").write_text(JOB.format(marker="0.5").replace("trap '' TERM; ", ""))
+def test_a_terminal_shows_progress_bars_while_they_move(tmp_path: Path) -> None:
+    command = r"printf '50%%\\r60%%\\r'; sleep 1; echo ready"
+    (tmp_path / "job.yaml").write_text(JOB.replace("trap '' TERM; sleep {marker} & echo ready; wait", command).format())
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         [*JOBCOMMON, "run", "-f", str(tmp_path / "job.yaml")],
@@ -119,8 +120,7 @@ def test_a_terminal_gets_a_table_that_keeps_up(tmp_path: Path) -> None:
     assert process.wait(PATIENCE) == 0
     text = seen.decode(errors="replace")
     assert "endless-worker-0 | ready" in text.replace("\x1b[34m", "").replace("\x1b[0m", "")
-    assert "RESTARTS" in text
-    assert "\x1b[" in text
+    assert "endless-worker-0 | \x1b[0m60%" in text
 
 
 # -- What a shell makes of the standard streams: closed ones, a reader that has gone, an encoding that lacks letters

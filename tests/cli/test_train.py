@@ -15,10 +15,10 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
-from jobcommon.cli.jobs.cluster_run import exit_code, wait_for
 from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of, top
 from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, download, follow_logs, print_logs
 from jobcommon.cli.jobs.lookup import FoundJob, find_job
+from jobcommon.cli.jobs.wait import exit_code, wait_for
 from jobcommon.cli.jobs.why import show, why
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained

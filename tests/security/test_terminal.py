@@ -58,16 +58,14 @@ def followed() -> tuple[FollowedJob, FollowedPod]:
 
 
 def run(console: Console) -> None:
-    display = Display(console, lambda: datetime(2026, 1, 1))  # noqa: DTZ001
     job, pod = followed()
-    display.show([job])
+    display = Display(console, lambda: datetime(2026, 1, 1), [job])  # noqa: DTZ001
     display.condition(job, CONDITION)
     display.pod(pod)
     display.line(pod, NASTY)
     display.warning("pod/demo", NASTY)
     display.say(NASTY)
-    console.print(display)
-    summary(console, job, [pod])
+    summary(console, job)
 
 
 def logs(console: Console) -> None:
