@@ -50,8 +50,7 @@ def operator_command(
     tracking_finalizer: bool = option(True, "Keep ended pods until they are counted, so that backoffLimit is exact."),
     gang_scheduler_name: str = option(
         "",
-        "kubernetes, volcano, yunikorn, koordinator, the schedulerName of the coscheduling plugin, or auto: what the "
-        "cluster has.",
+        "kubernetes, volcano, the schedulerName of the coscheduling plugin, or auto: what the cluster has.",
         "NAME",
     ),
     kueue: str = option("", "own: own the Kueue Workloads of jobs with the label of a queue.", "HOW"),

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 import jobcommon
-from jobcommon.api.gang import COSCHEDULING, KOORDINATOR, VOLCANO, YUNIKORN, candidates, gang_scheduler
+from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, candidates, gang_scheduler
 from jobcommon.api.kueue import (
     CONFIGURATION,
     INTEGRATED,
@@ -83,8 +83,8 @@ def _gang(state: ClusterState, operator: OwnOperator) -> Iterator[Finding]:
                 "set the chart's value gangScheduler (docs/gang-scheduling.md)",
             )  # fmt: skip
         return
-    if candidates(operator.gang) or gang_scheduler(operator.gang) in (YUNIKORN, KOORDINATOR):
-        return  # The group has other versions, too, or there is none: its jobs say what is missing.
+    if candidates(operator.gang) or gang_scheduler(operator.gang) == NATIVE:
+        return  # The group has other versions, too: its jobs say what is missing.
     group = _VOLCANO_GROUP if operator.gang.lower() == VOLCANO.name else _COSCHEDULING_GROUP
     if group not in state.groups and "API groups" not in state.unread:
         yield Finding(

@@ -35,12 +35,7 @@ COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
 # The name under which its Helm chart installs the second scheduler.
 COSCHEDULING_NAME = "scheduler-plugins-scheduler"
 
-YUNIKORN_APP, YUNIKORN_QUEUE = "yunikorn.apache.org/app-id", "yunikorn.apache.org/queue"
-YUNIKORN_GROUP, YUNIKORN_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
-YUNIKORN_PARAMETERS = "yunikorn.apache.org/schedulingPolicyParameters"
-KOORDINATOR_PREFIX = "gang.scheduling.koordinator.sh"
-
-# Our own mark on a pod that was created as a member of a gang: the API of the PodGroup it belongs to, or the scheduler's name.
+# Our own mark on a pod that was created as a member of a gang: the API of the PodGroup it belongs to.
 MEMBER = labels.GANG
 # Follows it in the mark of a pod that the scheduler may place by itself, although the job is a gang.
 ALONE = "/alone"
@@ -56,22 +51,15 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class GangScheduler:
-    """A gang scheduler: its name in a pod's schedulerName, and the API of its PodGroups; "" where the pods say it all."""
+    """A gang scheduler: its name in a pod's schedulerName, and the API of its PodGroups."""
 
     name: str
     api_version: str
 
     @property
-    def mark(self) -> str:
-        """The value of `MEMBER` on its pods."""
-        return self.api_version or self.name
-
-    @property
     def resources(self) -> tuple[str, ...]:
         """The plurals of the objects that the operator makes for it."""
-        if self.native:
-            return (POD_GROUPS, WORKLOADS)
-        return (POD_GROUPS,) if self.api_version else ()
+        return (POD_GROUPS, WORKLOADS) if self.native else (POD_GROUPS,)
 
     @property
     def native(self) -> bool:
@@ -86,10 +74,8 @@ class GangScheduler:
 
 VOLCANO = GangScheduler("volcano", VOLCANO_API)
 COSCHEDULING = GangScheduler(COSCHEDULING_NAME, COSCHEDULING_API)
-YUNIKORN = GangScheduler("yunikorn", "")
-KOORDINATOR = GangScheduler("koord-scheduler", "")
 NATIVE = GangScheduler("kubernetes", V1BETA1)
-KNOWN = {"kubernetes": NATIVE, "volcano": VOLCANO, "yunikorn": YUNIKORN, "koordinator": KOORDINATOR}
+KNOWN = {"kubernetes": NATIVE, "volcano": VOLCANO}
 """By what a flag says; each other name is that of a scheduler with the coscheduling plugin."""
 
 

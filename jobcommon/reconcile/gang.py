@@ -27,7 +27,6 @@ from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Options, Tallies, Tally
-from jobcommon.manifests import gang_needs
 from jobcommon.manifests.children import job_selector, owned
 from jobcommon.manifests.gang_needs import Needs
 from jobcommon.manifests.size import elastic_of, fewest
@@ -91,7 +90,7 @@ class Gang(PodShape, Admission, Lifecycle):
         if chosen.native and (why := _refused(self.framework, self.job)):
             return why
         kept = (slot.pod for slot in self._view.slots.wanted.values() if not slot.deleting)
-        outside = any(pod.annotations.get(names.MEMBER, "").removesuffix(names.ALONE) != chosen.mark for pod in kept)
+        outside = any(pod.annotations.get(names.MEMBER, "").removesuffix(names.ALONE) != chosen.api_version for pod in kept)
         return "the job has pods that were created without the gang; suspend and resume the job" if outside else ""
 
     @property
@@ -223,7 +222,7 @@ class Gang(PodShape, Admission, Lifecycle):
 
     def wanted(self) -> Iterable[Wanted]:
         """The gang's objects as they are to be; none without pods to place."""
-        if self.scheduler is None or not self.members or not self.scheduler.resources:
+        if self.scheduler is None or not self.members:
             return unwanted(self.job, self.observed)
         api_version, job = self.scheduler.api_version, self.job
         if self.scheduler.native:
@@ -254,7 +253,7 @@ class Gang(PodShape, Admission, Lifecycle):
         if self.scheduler is None:
             return pod
         metadata, spec, name = pod["metadata"], pod["spec"], self.job.name
-        annotations = {**(metadata.get("annotations") or {}), names.MEMBER: self.scheduler.mark}
+        annotations = {**(metadata.get("annotations") or {}), names.MEMBER: self.scheduler.api_version}
         if self.scheduler.native:
             if alone := _comes_later(self.framework, self.job, replica):
                 annotations[names.MEMBER] += names.ALONE
@@ -264,12 +263,6 @@ class Gang(PodShape, Admission, Lifecycle):
         if self.scheduler.api_version == names.VOLCANO_API:
             groups = (names.VOLCANO_GROUP, names.VOLCANO_OWN_GROUP)
             annotations |= {**dict.fromkeys(groups, name), names.VOLCANO_TASK: replica.type.lower()}
-        elif self.scheduler == names.YUNIKORN:
-            group, added, known = self.needs.task_groups
-            own = known.get((replica.type, self.needs.template_of(replica)))
-            annotations = {**added, **({names.YUNIKORN_GROUP: own} if own else {}), **annotations}
-        elif self.scheduler == names.KOORDINATOR:
-            annotations |= gang_needs.koordinator(name, _policy(self.job), self.min_member, len(self.members))
         else:
             group = {names.COSCHEDULING_GROUP: name}
         return {

@@ -19,7 +19,6 @@ from jobcommon.api.resources import parse_quantity
 from jobcommon.api.template import mapping_of
 from jobcommon.framework import OUR_MANAGER, FieldError, Framework, Job, ReplicaType
 from jobcommon.manifests.children import world
-from jobcommon.manifests.gang_needs import annotations_of_all
 from jobcommon.manifests.size import fewest
 from jobcommon.reconcile.features import features_of
 
@@ -118,8 +117,6 @@ def _variable_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
 
 def _annotation_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
     """The API server takes no pod with more annotations, whose number may grow with the templates of the job."""
-    gang = _bytes(annotations_of_all(job))
-    most = 0
     for kind, spec in job.replica_specs.items():
         # They differ with the index by some digits, for which there is room among ours.
         variables = (
@@ -127,20 +124,14 @@ def _annotation_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
             if (job.restarts_in_place or job.is_elastic) and job.count(kind)
             else 0
         )
-        most = max(most, variables)
         for positions in spec.templates.distinct:
             metadata = mapping_of(spec.templates.at(positions).get("metadata"))
             own = _bytes(mapping_of(metadata.get("annotations")))
-            if own and own + gang + variables > MAX_ANNOTATIONS - _OUR_ANNOTATIONS:
-                added = f", and {gang:,} for the gang scheduler" if gang else ""
-                added += f", and {variables:,} for variables, none with restartMethod Recreate" if variables else ""
+            if own + variables > MAX_ANNOTATIONS - _OUR_ANNOTATIONS:
+                added = f", and {variables:,} for variables, none with restartMethod Recreate" if variables else ""
                 text = f"{own:,} bytes{added}: {_ANNOTATIONS_LIMIT}"
                 yield FieldError(f"spec.{framework.replica_specs}[{kind}].template.metadata.annotations", f"Too long: {text}")
                 return
-    if gang and gang + most > MAX_ANNOTATIONS - _OUR_ANNOTATIONS:
-        text = f"its templates make {gang:,} bytes of task groups for the gang scheduler: {_ANNOTATIONS_LIMIT}"
-        advice = "make more of them equal in resources, nodeSelector, tolerations, affinity and topologySpreadConstraints"
-        yield FieldError(f"spec.{framework.replica_specs}", f"Too long: {text}; {advice}")
 
 
 def _bytes(annotations: Mapping[str, Any]) -> int:

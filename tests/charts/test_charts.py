@@ -101,7 +101,7 @@ def test_an_operator_of_named_namespaces_has_roles_only(chart: str) -> None:
 
 @pytest.mark.parametrize(
     ("scheduler", "groups"),
-    [("volcano", [VOLCANO]), ("my-scheduler", [COSCHEDULING]), ("kubernetes", [NATIVE]), ("YuniKorn", []),
+    [("volcano", [VOLCANO]), ("my-scheduler", [COSCHEDULING]), ("kubernetes", [NATIVE]),
      ("auto", [VOLCANO, NATIVE, COSCHEDULING])],
 )  # fmt: skip
 def test_gang_scheduling_adds_its_rules(scheduler: str, groups: list[GangScheduler]) -> None:

@@ -1,6 +1,5 @@
 """Gang scheduling: the cases of the reference's tests, what is written into PodGroups and pods, and whole lives of jobs."""
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ import msgspec
 import pytest
 import yaml
 
-from jobcommon.api.gang import KOORDINATOR, NATIVE, VOLCANO, YUNIKORN, GangScheduler, gang_scheduler, min_count
+from jobcommon.api.gang import NATIVE, VOLCANO, GangScheduler, gang_scheduler, min_count
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.view import ObjectView
@@ -126,7 +125,7 @@ JOBS: dict[str, tuple[dict[str, Any], Manifest]] = {
     "topology": ({"Worker": of_test_job()}, {"topology": RACK}),
     "topology, preferred": ({"Worker": of_test_job()}, {"topology": {**RACK, "mode": "Preferred"}}),
 }  # fmt: skip
-ALL = (None, VOLCANO, COSCHEDULING, NATIVE, YUNIKORN, KOORDINATOR)
+ALL = (None, VOLCANO, COSCHEDULING, NATIVE)
 
 
 def read_by(scheduler: GangScheduler | None, replicas: Mapping[str, Any], policy: Manifest) -> Manifest:
@@ -403,62 +402,8 @@ def test_a_name_stands_for_its_gang_scheduler(name: str, expected: GangScheduler
 
 @pytest.mark.parametrize("name", ["two words", "-x", "Über", "x" * 64, "a/b"])
 def test_a_name_that_no_scheduler_can_have_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="use kubernetes, volcano, yunikorn, koordinator, auto, or the schedulerName"):
+    with pytest.raises(ValueError, match="use kubernetes, volcano, auto, or the schedulerName"):
         gang_scheduler(name)
-
-
-# -- gangs without a PodGroup of ours: what YuniKorn and Koordinator read from pods --------------------------------------------
-
-
-def template(cpu: int, **spec: Any) -> dict[str, Any]:
-    container = {"name": "test-container", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    return {"spec": {"containers": [container], **spec}}
-
-
-def pod_of(there: GangWorld, name: str) -> tuple[dict[str, str], dict[str, str], str]:
-    raw = there.pods[name].raw
-    return raw["metadata"]["labels"], raw["metadata"]["annotations"], raw["spec"]["schedulerName"]
-
-
-def override(index: int, **spec: Any) -> dict[str, Any]:
-    variable = {"name": "test-container", "env": [{"name": "SHARD", "value": str(index)}]}
-    return {"indices": [index], "template": {"spec": {"containers": [variable], **spec}}}
-
-
-def test_templates_that_count_alike_share_a_task_group() -> None:
-    """Three hundred replicas with a variable each had as many groups on every pod."""
-    overrides = [override(index, **({"nodeSelector": {"zone": "b"}} if index >= 200 else {})) for index in range(300)]
-    there = world(YUNIKORN, {"Worker": {"replicas": 300, "template": template(1), "overrides": overrides}})
-    there.settle()
-    _, annotations, _ = pod_of(there, "demo-worker-0")
-    groups = json.loads(annotations["yunikorn.apache.org/task-groups"])
-    assert [(group["name"], group["minMember"]) for group in groups] == [("worker-1", 200), ("worker-201", 100)]
-    assert annotations["yunikorn.apache.org/task-group-name"] == "worker-1"
-    assert pod_of(there, "demo-worker-299")[1]["yunikorn.apache.org/task-group-name"] == "worker-201"
-
-
-LONG = "x" * 900
-
-
-@pytest.mark.parametrize(("scheduler", "worker", "text"), [
-    (
-        YUNIKORN, {"overrides": [override(index, nodeSelector={"name": f"{index}{LONG}"}) for index in range(270)]},
-        "spec.testReplicaSpecs: Too long: its templates make 2",
-    ),
-    (
-        KOORDINATOR, {"template": {**template(1), "metadata": {"annotations": {"notes": "x" * 250_000}}}},
-        "[Worker].template.metadata.annotations: Too long: 250,005 bytes: ",
-    ),
-], ids=["task groups", "the template's own"])  # fmt: skip
-def test_more_annotations_than_a_pod_may_have_are_refused_by_name(
-    scheduler: GangScheduler, worker: dict[str, Any], text: str
-) -> None:
-    there = world(scheduler, {"Worker": {"replicas": 300, "template": template(1), **worker}})
-    there.settle()
-    assert (there.current, there.pods) == ("Failed", {})
-    message = there.status["conditions"][-1]["message"]
-    assert text in message
-    assert "a pod may have 262,144, of which the operator needs 16,384" in message
 
 
 # -- topology -----------------------------------------------------------------------------------------------------------------
@@ -543,7 +488,7 @@ def test_a_replacement_is_placed_after_others_have_succeeded() -> None:
     assert there.others[("Workload", "demo")]["spec"]["podGroupTemplates"][0]["schedulingPolicy"]["gang"]["minCount"] == 3
 
 
-@pytest.mark.parametrize("scheduler", [NATIVE, VOLCANO, COSCHEDULING, YUNIKORN, KOORDINATOR], ids=lambda one: one.mark)
+@pytest.mark.parametrize("scheduler", [NATIVE, VOLCANO, COSCHEDULING], ids=lambda one: one.name)
 def test_a_replica_that_has_failed_for_good_is_no_member(scheduler: GangScheduler) -> None:
     """Its peers would wait for it for ever."""
     framework = replace(TF, options=replace(TF.options, gang=scheduler))

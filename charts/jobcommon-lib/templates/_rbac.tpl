@@ -28,7 +28,7 @@
 {{- if or (eq . "auto") (eq (lower .) "kubernetes") }}
 {{- include "jobcommon.rules.gang.kubernetes" $ }}
 {{- end }}
-{{- if not (has (lower .) (list "volcano" "kubernetes" "yunikorn" "koordinator")) }}
+{{- if not (has (lower .) (list "volcano" "kubernetes")) }}
 {{- include "jobcommon.rules.gang.coscheduling" $ }}
 {{- end }}
 {{- if not $.Values.watchNamespaces }}
