@@ -8,9 +8,10 @@ from typing import Any
 import yaml
 
 from jobcommon.api.text import clean
-from jobcommon.cli.convert import Conversion, ConvertError, convert, convert_text, is_convertible
+from jobcommon.cli.convert import ConvertError, convert, is_convertible
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import read_text
+from jobcommon.cli.manifests import read_documents
 from jobcommon.cli.yaml_document import LIMITS
 from jobcommon.cli.yaml_scalars import Dumper
 
@@ -25,22 +26,25 @@ def as_yaml(manifest: Mapping[str, Any]) -> str:
 def convert_file(file: str, *, name: str | None, image: str | None) -> str:
     """The manifest for the file (``-``: standard input) as YAML; warnings go to standard error. Raises `UserError`."""
     source, text = read_text(file, LIMITS.size)
-    try:
-        conversion = convert_text(text, name=name, image=image, fallback=_fallback(source))
-    except ConvertError as error:
-        raise _refused(source, error) from None
-    return as_yaml(_told(source, conversion))
+    bodies = [body for _, body in read_documents(source, text)]
+    if len(bodies) > 1:
+        raise UserError(f"{source}: has {len(bodies)} documents: convert them one by one")
+    return as_yaml(_converted(source, bodies[0] if bodies else None, name, image))
 
 
 def converted(source: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The manifest for a document from `source`, None for one that needs no conversion. Warnings go to standard error."""
-    if not is_convertible(body):
-        return None
+    return _converted(source, body) if is_convertible(body) else None
+
+
+def _converted(source: str, body: object, name: str | None = None, image: str | None = None) -> Mapping[str, Any]:
     try:
-        conversion = convert(body, fallback=_fallback(source))
+        conversion = convert(body, name=name, image=image, fallback=_fallback(source))
     except ConvertError as error:
-        raise _refused(source, error) from None
-    return _told(source, conversion)
+        raise UserError("\n".join(f"{source}: {finding}" for finding in error.findings)) from None
+    for warning in conversion.warnings:
+        sys.stderr.write(f"{clean(f'warning: {source}: {warning}')}\n")
+    return conversion.manifest
 
 
 def write(text: str, output: Path) -> None:
@@ -57,13 +61,3 @@ def _fallback(source: str) -> str:
     if path.stem.lower() not in _NAMELESS:
         return path.stem
     return (path.resolve().parent.name if source != "<stdin>" else "") or "experiment"
-
-
-def _told(source: str, conversion: Conversion) -> Mapping[str, Any]:
-    for warning in conversion.warnings:
-        sys.stderr.write(f"{clean(f'warning: {source}: {warning}')}\n")
-    return conversion.manifest
-
-
-def _refused(source: str, error: ConvertError) -> UserError:
-    return UserError("\n".join(f"{source}: {finding}" for finding in error.findings))

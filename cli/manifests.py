@@ -91,9 +91,14 @@ def _files(name: str) -> list[str]:
 
 
 def _manifests(source: str, text: str, limits: Limits, fresh: bool) -> Iterator[Manifest]:
+    for node, body in read_documents(source, text, limits):
+        yield from _objects(source, line_of(node), body, fresh, node)
+
+
+def read_documents(source: str, text: str, limits: Limits = LIMITS) -> Iterator[tuple[yaml.Node, object]]:
+    """The documents in the text of a file, with their nodes. Raises `UserError`, which names the place."""
     try:
-        for node, body in documents(text, limits):
-            yield from _objects(source, line_of(node), body, fresh, node)
+        yield from documents(text, limits)
     except DocumentError as error:
         where = f"{source}:{error.line}:{error.column}" if error.line else source
         raise UserError(f"{where}: {error.path}: {error.message}" if error.path else f"{where}: {error.message}") from None

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from jobcommon.cli.yaml_scalars import MERGE, TAG, reads_as_kubectl
+from jobcommon.cli.yaml_scalars import MERGE, reads_as_kubectl
 
 MAX_INT = 2**63 - 1
 _PART = re.compile(r"[^.\[\]]+")
@@ -44,11 +44,8 @@ class DocumentError(ValueError):
         self.path = path
 
 
-def documents(text: str, limits: Limits = LIMITS, *, letters: bool = False) -> Iterator[tuple[yaml.Node, object]]:
-    """The documents in `text`, each with its node, which knows its lines (see `line_of`). Raises DocumentError.
-
-    With `letters` the keys y and n are text: those of a file that is not meant for Kubernetes.
-    """
+def documents(text: str, limits: Limits = LIMITS) -> Iterator[tuple[yaml.Node, object]]:
+    """The documents in `text`, each with its node, which knows its lines (see `line_of`). Raises DocumentError."""
     if len(text) > limits.size or len(text.encode("utf-8", "surrogatepass")) > limits.size:
         raise DocumentError(f"has more than {limits.size} bytes")
     try:
@@ -58,9 +55,9 @@ def documents(text: str, limits: Limits = LIMITS, *, letters: bool = False) -> I
                 node = loader.get_node()
                 if node is None:
                     break
-                _Budget(limits, letters).spend(node, ())
+                _Budget(limits).spend(node, ())
                 body = loader.construct_document(node)
-                check_plain(body, limits)
+                _check(body, "", 0, [limits.values], limits)
                 yield node, body
         finally:
             loader.dispose()
@@ -89,11 +86,6 @@ def line_of(node: yaml.Node, path: str = "") -> int:
             break
         line, node = found[0].start_mark.line + 1, found[1]
     return line
-
-
-def check_plain(body: object, limits: Limits = LIMITS) -> None:
-    """Raises DocumentError unless `body` is data that JSON can hold, within `limits`."""
-    _check(body, "", 0, [limits.values], limits)
 
 
 @reads_as_kubectl
@@ -129,9 +121,8 @@ class _Loader(yaml.SafeLoader):
 class _Budget:
     """Counts the values of a document with its aliases written out; merge keys, too, are written out in construction."""
 
-    def __init__(self, limits: Limits, letters: bool) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limit = self._left = limits.values
-        self._letters = letters
 
     def spend(self, node: yaml.Node, above: tuple[int, ...]) -> None:
         self._left -= 1
@@ -143,8 +134,6 @@ class _Budget:
         if isinstance(node, yaml.MappingNode):
             seen: set[str] = set()
             for key, value in node.value:
-                if self._letters and key.value in ("y", "Y", "n", "N"):
-                    key.tag = f"{TAG}str"
                 if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
                     if key.value in seen:
                         raise _at(key.start_mark, f'not valid YAML: field "{key.value[:40]}" is given twice')
@@ -157,6 +146,7 @@ class _Budget:
 
 
 def _check(value: object, path: str, depth: int, left: list[int], limits: Limits) -> None:
+    """Raises DocumentError unless `value` is data that JSON can hold, within `limits`."""
     left[0] -= 1
     if depth > limits.depth:
         raise DocumentError(f"is nested more than {limits.depth} levels deep")

@@ -22,13 +22,10 @@ FRAMEWORKS = ("tensorflow", "mxnet", "pytorch", "horovod")
 _BACKENDS = ("native", "kubeflow", "mpi", "other")
 _KINDS = ("experiment", "job")
 _MANY = "describes many experiments; only one is converted: write a file for each, with its params"
-_ESTIMATOR = "is a setting of TensorFlow's estimators that is not passed on: set it in the program"
-_PLATFORM = "is a service of the Polyaxon platform, which is not available here"
 # What environment says of these is for every task; the rest of it is for the master alone (Polyaxon 0.5, scheduler/spawners).
 _FOR_ALL = ("service_account", "image_pull_secrets", "secret_refs", "config_map_refs", "env_vars")
 _BUILD_STEPS = ("build_steps", "steps", "dockerfile", "ref", "build_ref")
-_BUILD_SETTINGS = ("context", "nocache", "no_cache", "lang_env", "branch", "commit", "git", "security_context")
-_RESOURCES = ("cpu", "memory", "gpu", "tpu", "limits", "requests")
+_RESOURCES = ("cpu", "memory", "gpu", "limits", "requests")
 
 
 def read_experiment(body: Mapping[str, Any], notes: Notes, *, name: str | None, image: str | None, fallback: str) -> Experiment:
@@ -56,7 +53,9 @@ def read_experiment(body: Mapping[str, Any], notes: Notes, *, name: str | None, 
     found_image = _image(build, run, image)
     log_level = top.section("logging").text("level") or "INFO"
     policy = _termination(top.section("termination"))
-    _close(top, environment, tasks, run, build)
+    # The tasks may be the environment's own; it is closed once more then, which says nothing.
+    for section in (tasks, environment, run, build, top):
+        section.close()
     return Experiment(
         name=who.name,
         image=found_image,
@@ -133,7 +132,6 @@ def _group(tasks: Section, kind: str, for_all: Mapping[str, Any]) -> Group:
     for section in tasks.sections(f"{kind}_node_selectors"):
         index = section.take("index")
         _read_entry(Section({"index": index}, section.path, tasks.notes), by_index, count, {"node_selector": section.rest()})
-    tasks.cannot(_ESTIMATOR, f"default_{kind}_config", f"{kind}_configs")
     if default and not count:
         tasks.notes.warn(tasks.at(f"default_{kind}"), f"has no effect: {plural} is 0")
     return Group(count, {**for_all, **default}, {index: found for index, found in by_index.items() if index < count})
@@ -179,7 +177,6 @@ def _image(build: Section, run: Section, given: str | None) -> str:
     for section in (build, run):
         for key in _BUILD_STEPS:
             section.take(key)
-        section.cannot("configures the build of an image, and no image is built here", *_BUILD_SETTINGS)
     for path in steps:
         if given:
             build.notes.warn(path, f"is not run: the image is {given}, which must contain what it would add")
@@ -198,16 +195,5 @@ def _termination(section: Section) -> dict[str, Any]:
         "ttlSecondsAfterFinished": section.integer("ttl"),
         "activeDeadlineSeconds": section.integer("timeout", least=1, most=10 * 365 * 24 * 3600),
     }
-    section.cannot("is watched by the Polyaxon platform, which is not available here", "culling", "probe", "activity_probe")
     section.close()
     return {key: value for key, value in found.items() if value is not None}
-
-
-def _close(top: Section, environment: Section, tasks: Section, run: Section, build: Section) -> None:
-    for section in (tasks, environment):
-        section.cannot(_ESTIMATOR, "run_config", "delay_workers_by_global_step")
-    # The tasks may be the environment's own; it is closed once more then, which says nothing.
-    for section in (tasks, environment, run, build):
-        section.close()
-    top.cannot(_PLATFORM, "notification", "schedule", "cache", "queue", "hooks", "presets", "plugins", "tensorboard")
-    top.close()

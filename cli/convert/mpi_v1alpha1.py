@@ -14,7 +14,6 @@ from jobcommon.cli.convert.task import without_nulls
 
 API_VERSION = "kubeflow.org/v1alpha1"
 _BACKOFF_LIMIT = 6
-_MASTER = "node-role.kubernetes.io/master"
 _DEVICES = {GPU: GPU, "cpu": "cpu"}
 
 
@@ -56,7 +55,6 @@ def read_flat_mpijob(body: Mapping[str, Any], notes: Notes, *, name: str | None,
         main["image"] = image
     count, units, device = _allocation(spec, main, notes)
     slots = spec.integer("slots_per_worker", least=1) or max(1, units)
-    on_master = spec.take("launcher_on_master") is True
     policy = {
         "backoffLimit": spec.integer("backoff_limit"),
         "activeDeadlineSeconds": spec.integer("active_deadline_seconds", least=1),
@@ -71,10 +69,9 @@ def read_flat_mpijob(body: Mapping[str, Any], notes: Notes, *, name: str | None,
         worker["resources"] = _with_limit(worker.get("resources"), device, units)
     base = dict(pod) if isinstance(pod, Mapping) else {}
     restart = str(base.pop("restartPolicy", "OnFailure"))
-    placed = _on_master(base) if on_master else base
     replicas = {
         "Launcher": Replicas(
-            {**template, "spec": {**placed, "containers": [launcher, *rest]}}, 1, "Never" if restart == "Never" else "OnFailure"
+            {**template, "spec": {**base, "containers": [launcher, *rest]}}, 1, "Never" if restart == "Never" else "OnFailure"
         ),
         # Its workers were a StatefulSet, which brings back a pod whatever it ended with.
         "Worker": Replicas({**template, "spec": {**base, "containers": [worker, *rest]}}, count, "Always"),
@@ -121,16 +118,3 @@ def _with_limit(resources: object, device: str, amount: int) -> dict[str, Any]:
     given = dict(resources) if isinstance(resources, Mapping) else {}
     limits = given.get("limits")
     return {**given, "limits": {**(limits if isinstance(limits, Mapping) else {}), device: str(amount)}}
-
-
-def _on_master(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Bound to a control-plane node, in addition to where the template wants it."""
-    tolerations = pod.get("tolerations")
-    term = {"matchExpressions": [{"key": _MASTER, "operator": "Exists"}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    affinity = pod.get("affinity")
-    return {
-        **pod,
-        "tolerations": [*(tolerations if isinstance(tolerations, list) else []), {"key": _MASTER, "effect": "NoSchedule"}],
-        "affinity": {**(affinity if isinstance(affinity, Mapping) else {}), "nodeAffinity": required},
-    }

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobcommon.cli.convert.resources import GPU, TPU, TPU_VERSION, TPU_VERSION_ANNOTATION, device_count
+from jobcommon.cli.convert.resources import gpu_count
 from jobcommon.cli.convert.task import Properties
 
 Template = dict[str, Any]
@@ -41,7 +41,7 @@ def pod_template(program: Program, properties: Properties) -> Template:
             spec[key] = properties[name]
     if properties.get("image_pull_secrets"):
         spec["imagePullSecrets"] = [{"name": name} for name in properties["image_pull_secrets"]]
-    metadata = _metadata(properties)
+    metadata = {name: properties[name] for name in ("labels", "annotations") if properties.get(name)}
     return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
 
 
@@ -53,20 +53,12 @@ _POD_FIELDS = {
 }
 
 
-def _metadata(properties: Properties) -> dict[str, Any]:
-    annotations = dict(properties.get("annotations", {}))
-    if device_count(properties.get("resources", {}), TPU):
-        annotations.setdefault(TPU_VERSION_ANNOTATION, TPU_VERSION)
-    found = {"labels": properties.get("labels"), "annotations": annotations}
-    return {name: value for name, value in found.items() if value}
-
-
 def _env(given: Env, properties: Properties) -> Env:
     """The task's own variables win, then the given ones; without a GPU the image's default would show it all of the node's."""
     own = properties.get("env_vars", {})
     env = [{"name": name, "value": value} for name, value in own.items()]
     env += [entry for entry in given if entry["name"] not in own]
-    if not device_count(properties.get("resources", {}), GPU) and all(e["name"] != "NVIDIA_VISIBLE_DEVICES" for e in env):
+    if not gpu_count(properties.get("resources", {})) and all(e["name"] != "NVIDIA_VISIBLE_DEVICES" for e in env):
         env.append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"})
     return env
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobcommon.cli.convert import document
 from jobcommon.cli.convert.draft import BATCH_JOB, Draft, manifest
 from jobcommon.cli.convert.finding import ConvertError, Finding, Notes
 from jobcommon.cli.convert.generations import read_experiment
@@ -31,22 +30,14 @@ def is_convertible(body: object) -> bool:
     return is_flat_mpijob(body) or ("apiVersion" not in body and any(mark in body for mark in _MARKS))
 
 
-def convert_text(text: str, *, name: str | None = None, image: str | None = None, fallback: str = "experiment") -> Conversion:
-    """The manifest for the YAML document in `text`.
+def convert(body: object, *, name: str | None = None, image: str | None = None, fallback: str = "experiment") -> Conversion:
+    """The manifest for a document.
 
     `name` and `image` take the place of the document's own; `fallback` is the name of a job that has none. Raises
     ConvertError, which lists what must be changed, for what is not a polyaxonfile and for what cannot be honoured.
     """
-    return convert(document.parse(text), name=name, image=image, fallback=fallback)
-
-
-def convert(
-    body: Mapping[str, Any], *, name: str | None = None, image: str | None = None, fallback: str = "experiment"
-) -> Conversion:
-    """As `convert_text`, for a document that has been read."""
-    document.checked(body)
-    if not is_convertible(body):
-        raise ConvertError((Finding("", f"is not a polyaxonfile: it has none of {', '.join(_MARKS)}"),))
+    if not isinstance(body, Mapping) or not is_convertible(body):
+        raise ConvertError((Finding("", f"is not a polyaxonfile, which is a mapping with one of {', '.join(_MARKS)}"),))
     notes = Notes()
     job = _read(body, notes, name, image, fallback)
     _check_pod_names(job, notes)

@@ -1,6 +1,6 @@
 """Polyaxon's resources as Kubernetes has them.
 
-Memory numbers are MiB, cpu numbers are cores, gpu and tpu count devices. Two layouts: by resource (cpu: {requests, limits}),
+Memory numbers are MiB, cpu numbers are cores, gpu counts devices. Two layouts: by resource (cpu: {requests, limits}),
 and since August 2019 also by bound (limits: {cpu, …}, requests: {…}).
 """
 
@@ -13,11 +13,7 @@ from jobcommon.cli.convert.finding import Notes
 from jobcommon.cli.convert.section import Section
 
 GPU = "nvidia.com/gpu"
-# The resource that Polyaxon's deployment named by default; the version goes with it as a pod annotation.
-TPU = "cloud-tpus.google.com/v2"
-TPU_VERSION_ANNOTATION = "tf-version.cloud-tpus.google.com"
-TPU_VERSION = "1.12"
-_NAMES = {"cpu": "cpu", "memory": "memory", "gpu": GPU, "tpu": TPU}
+_NAMES = {"cpu": "cpu", "memory": "memory", "gpu": GPU}
 _BOUNDS = ("requests", "limits")
 _QUANTITY = re.compile(r"(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE]\d+)?", re.ASCII)
 
@@ -34,24 +30,20 @@ def read_resources(section: Section) -> Resources:
         if section.has(name):
             _by_resource(section.section(name), name, asked)
     section.close()
-    for device in ("gpu", "tpu"):
-        if device in asked:
-            asked[device] = _equal(asked[device], f"{section.path}.{device}", section.notes)
-    if asked.get("tpu"):
-        choice = f"becomes {TPU} for TensorFlow {TPU_VERSION}, Polyaxon's defaults"
-        section.notes.warn(f"{section.path}.tpu", f"{choice}; change the resource and the annotation if your cluster differs")
+    if "gpu" in asked:
+        asked["gpu"] = _equal(asked["gpu"], f"{section.path}.gpu", section.notes)
     found = {bound: {_NAMES[name]: amounts[bound] for name, amounts in asked.items() if bound in amounts} for bound in _BOUNDS}
     return {bound: amounts for bound, amounts in found.items() if amounts}
 
 
-def device_count(resources: Mapping[str, Any], device: str = GPU) -> int:
-    """How many devices a task with these resources gets."""
-    return int(resources.get("limits", {}).get(device, 0))
+def gpu_count(resources: Mapping[str, Any]) -> int:
+    """How many GPUs a task with these resources gets."""
+    return int(resources.get("limits", {}).get(GPU, 0))
 
 
-def without_devices(resources: Mapping[str, Mapping[str, str]]) -> Resources:
-    """The resources without GPUs and TPUs."""
-    kept = {bound: {name: amount for name, amount in r.items() if name not in (GPU, TPU)} for bound, r in resources.items()}
+def without_gpus(resources: Mapping[str, Mapping[str, str]]) -> Resources:
+    """The resources without GPUs."""
+    kept = {bound: {name: amount for name, amount in r.items() if name != GPU} for bound, r in resources.items()}
     return {bound: amounts for bound, amounts in kept.items() if amounts}
 
 
@@ -89,12 +81,12 @@ def _amount(name: str, value: object) -> str | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
-        if name in ("gpu", "tpu"):
+        if name == "gpu":
             return str(int(value)) if re.fullmatch(r"\d{1,6}", value, re.ASCII) else None
         return value if _QUANTITY.fullmatch(value) else None
     if not isinstance(value, int | float) or value < 0:
         return None
-    if name in ("gpu", "tpu"):
+    if name == "gpu":
         return str(int(value)) if value == int(value) else None
     number = format(Decimal(str(value)), "f")
     return f"{number}Mi" if name == "memory" else number

@@ -121,13 +121,6 @@ class Section:
             return None
         return value
 
-    def cannot(self, message: str, *keys: str) -> None:
-        """Warn of those of `keys` that are there: known to Polyaxon, but without effect here."""
-        for key in keys:
-            path = self.at(key)
-            if self.take(key) not in (None, [], {}, ""):
-                self.notes.warn(path, message)
-
     def refuse(self, message: str, *keys: str) -> None:
         """Report those of `keys` that are there as errors."""
         for key in keys:
@@ -135,8 +128,8 @@ class Section:
             if self.take(key) not in (None, [], {}, ""):
                 self.notes.error(path, message)
 
-    def close(self, meaning: str = "has no meaning here and is omitted") -> None:
+    def close(self) -> None:
         """Warn of every key that was not read: nothing is dropped silently."""
         for key in list(self._left):
-            self.notes.warn(self.at(key), meaning)
+            self.notes.warn(self.at(key), "has no meaning here and is omitted")
         self._left.clear()

@@ -10,7 +10,7 @@ from jobcommon.cli.convert.experiment import Experiment
 from jobcommon.cli.convert.finding import Notes
 from jobcommon.cli.convert.overrides import split
 from jobcommon.cli.convert.pod import Program, pod_template
-from jobcommon.cli.convert.resources import device_count, without_devices
+from jobcommon.cli.convert.resources import gpu_count, without_gpus
 from jobcommon.cli.convert.task import Group, Properties
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
@@ -71,7 +71,7 @@ def _horovod(experiment: Experiment, notes: Notes) -> Draft:
     """The launcher is rank 0 and a host, as Polyaxon's master was; the workers only listen for it."""
     if experiment.servers.count:
         notes.error("environment", f"horovod {_NO_SERVERS}")
-    gpus = device_count(experiment.master.get("resources", {}))
+    gpus = gpu_count(experiment.master.get("resources", {}))
     slots = max(1, gpus)
     cluster = _mpi_cluster(experiment)
     workers = hosts(experiment.name, cluster[1])
@@ -87,13 +87,13 @@ def _mpi_operator(experiment: Experiment, notes: Notes) -> Draft:
         notes.error("environment", f"an MPI job {_NO_SERVERS}")
     if not experiment.workers.count:
         notes.error("environment.replicas.n_workers", "is required for an MPI job, and at least 1")
-    light = without_devices(experiment.master.get("resources", {}))
+    light = without_gpus(experiment.master.get("resources", {}))
     if light != experiment.master.get("resources", {}):
         notes.warn("environment.resources", "the GPUs are omitted: the launcher of an MPI job does not compute")
     cluster = _mpi_cluster(experiment)
     properties = {**experiment.master, "resources": light}
     launcher = _template(experiment, MPIJOB_EXEC, properties, cluster[0], cluster[1:], experiment.command)
-    spec = {"slotsPerWorker": max(1, device_count(experiment.workers.default.get("resources", {})))}
+    spec = {"slotsPerWorker": max(1, gpu_count(experiment.workers.default.get("resources", {})))}
     return _mpi_draft(experiment, MPIJOB_EXEC, launcher, cluster, spec, notes)
 
 

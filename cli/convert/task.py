@@ -14,7 +14,6 @@ from jobcommon.cli.convert.section import Section, scalar_text
 
 Properties = Mapping[str, Any]
 
-_STORES = "needs Polyaxon's catalogue of stores, which is not available here; mount a volume in the manifest instead"
 _SPELLINGS = {
     "node_selectors": "node_selector",
     "configmap_refs": "config_map_refs",
@@ -47,7 +46,6 @@ def read_properties(section: Section) -> dict[str, Any]:
             value = read(section, key)
             if value:
                 found[_SPELLINGS.get(key, key)] = value
-    section.cannot(_STORES, "data_refs", "artifact_refs", "outputs", "persistence", "connections")
     return found
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcommon.api.job import ReplicaOverride, ReplicaSpec, template_for
-from jobcommon.cli.convert import ConvertError, convert, convert_text
+from jobcommon.cli.convert import ConvertError, convert
 from jobcommon.cli.convert.overrides import split
 from jobcommon.cli.convert_command import as_yaml
 from jobcommon.framework import Framework, Job
@@ -34,8 +34,7 @@ def text_of(name: str) -> str:
 
 def converted(document: str | Mapping[str, Any], **options: Any) -> tuple[dict[str, Any], list[str]]:
     """Manifest and warnings."""
-    text = document if isinstance(document, str) else yaml.safe_dump(document)
-    conversion = convert_text(text, **options)
+    conversion = convert(yaml.safe_load(document) if isinstance(document, str) else document, **options)
     return dict(conversion.manifest), [str(warning) for warning in conversion.warnings]
 
 
@@ -60,7 +59,7 @@ def env(spec: ReplicaSpec, index: int = 0) -> dict[str, Any]:
     return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in main_container(spec, index).get("env", ())}
 
 
-GPU, TPU = "nvidia.com/gpu", "cloud-tpus.google.com/v2"
+GPU = "nvidia.com/gpu"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,7 @@ GPU, TPU = "nvidia.com/gpu", "cloud-tpus.google.com/v2"
         ({"memory": {"limits": 0.5}}, None, {"memory": "0.5Mi"}), ({"memory": {"limits": "2Gi"}}, None, {"memory": "2Gi"}),
         ({"cpu": {"requests": 1e-05, "limits": "500m"}}, {"cpu": "0.00001"}, {"cpu": "500m"}),
         ({"gpu": {"request": 1}}, {GPU: "1"}, {GPU: "1"}), ({"gpu": {"limits": "2"}}, {GPU: "2"}, {GPU: "2"}),
-        ({"gpu": {"requests": 0, "limits": 0}}, None, None), ({"tpu": {"limits": 8}}, {TPU: "8"}, {TPU: "8"}),
+        ({"gpu": {"requests": 0, "limits": 0}}, None, None), ({}, None, None),
         ({"limits": {"cpu": 1, "memory": 64}, "requests": {"cpu": 1}}, {"cpu": "1"}, {"cpu": "1", "memory": "64Mi"}),
     ],
     ids=str,
@@ -306,22 +305,17 @@ def test_error(document: Mapping[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
-STORES = "needs Polyaxon's catalogue of stores"
 WARNINGS = [
     (changed(colour="red"), "colour: has no meaning here and is omitted"),
     (tasks(worker=[{"index": 0, "magic": 1}]), "environment.replicas.worker[0].magic: has"),
-    (changed(environment={"data_refs": ["d"]}), f"environment.data_refs: {STORES}"),
     (tasks(worker=[{"index": 5, "labels": {"a": "b"}}]), "worker[0]: has no effect: there is no task 5"),
     (tasks(worker=[{"index": 0, "max_restarts": 1}]), "worker[0].max_restarts: of a single task is not supported"),
-    (tasks(default_worker_config={"a": 1}), "default_worker_config: is a setting of TensorFlow's"),
     (
         changed(environment={"resources": {"gpu": {"requests": 1, "limits": 2}}}),
         "environment.resources.gpu: requests and limits of devices must be equal in Kubernetes; both are 2, the limit",
     ),
-    (changed(environment={"resources": {"tpu": {"limits": 8}}}), "environment.resources.tpu: becomes"),
     (changed(name="My Job_1"), 'name: "My Job_1" is not a valid name in Kubernetes; the job is called my-job-1'),
     (changed(framework="sklearn"), "framework: sklearn has no job kind here"),
-    (changed(termination={"culling": {"timeout": 1}}), "termination.culling: is watched by"),
 ]
 
 
@@ -345,18 +339,4 @@ def test_all_errors_are_told_at_once() -> None:
 def test_a_given_name_is_not_changed_but_refused(name: str, message: str) -> None:
     with pytest.raises(ConvertError) as caught:
         convert(tasks(), name=name)
-    assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("run: !!set {a}", "a set is not supported"), ("a: 1\n---\nb: 2", "line 3, column 1: a second document begins here"),
-        ("- 1", "a polyaxonfile is a mapping of names to values, not a list"), ("", "not nothing"),
-        ("a: [", "line 1, column 5: not valid YAML"), ("a: 1", "is not a polyaxonfile"),
-    ],
-)  # fmt: skip
-def test_a_text_that_is_no_polyaxonfile_is_refused(text: str, message: str) -> None:
-    with pytest.raises(ConvertError) as caught:
-        convert_text(text)
     assert message in str(caught.value)

@@ -68,3 +68,16 @@ def test_plan_and_run_take_a_polyaxonfile() -> None:
     done = answered("run", "-f", "-", stdin=PLAIN + "matrix: {lr: {values: [1]}}\n")
     assert (done.returncode, done.stdout) == (2, "")
     assert "error: <stdin>: matrix: describes many experiments" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("run: !!set {a}", "a set is not supported"), ("a: 1\n---\nb: 2", "<stdin>: has 2 documents"),
+        ("- 1", "<stdin>: is not a polyaxonfile, which is a mapping"), ("", "is not a polyaxonfile"),
+        ("a: [", "<stdin>:1:5: not valid YAML"), ("a: 1", "is not a polyaxonfile"),
+    ],
+)  # fmt: skip
+def test_a_text_that_is_no_polyaxonfile_is_refused(text: str, message: str) -> None:
+    done = answered("convert", "-", stdin=text)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
