@@ -38,7 +38,7 @@ IMPORTS: list[tuple[str, tuple[str, ...], int]] = [
     ("sys.modules['lazy_loader'] = None; from jobcommon import report_progress; report_progress(1)", ("pydantic", "yaml"), 999),
     ("from jobcommon import Framework, plan", ("aiohttp", "asyncio", "kubernetes_asyncio", "prometheus_client"), 999),
     ("from jobcommon.controller import Informer, WorkQueue", ("aiohttp", "asyncio", "kubernetes_asyncio"), 999),
-    ("from jobcommon import JobClient; JobClient(api_client=0)",
+    ("from jobcommon import JobClient",
      ("aiohttp", "kubernetes", "kubernetes_asyncio", "jobcommon.controller", "jobcommon.runtime", "localcluster"), 999),
     ("sys.argv[1:] = ['--version']; from jobcommon.cli.start import main; main()", ("typer", "pydantic", "asyncio"), 200),
     ("import jobcommon.cli.main, jobcommon.cli.jobs.listing, jobcommon.cli.jobs.why",

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import answered
 
 Query = tuple[tuple[str, str], ...]
-Limit = Callable[[float], AbstractAsyncContextManager[Any]]
 _PAUSE = 0.2
 _NOT_ALLOWED = (401, 403)
 _WATCH_SECONDS = 240
@@ -31,16 +30,16 @@ class WatchedObject:
 
 
 async def watch(
-    transport: Transport, path: str, query: Query, version: str, seconds: int, limit: Limit = asyncio.timeout
+    transport: Transport, path: str, query: Query, version: str, seconds: int
 ) -> AsyncGenerator[WatchedObject, None]:
-    """The changes at `path` since `version`, for that many seconds or until the server ends it. `limit`: how to limit a time.
+    """The changes at `path` since `version`, for that many seconds or until the server ends it.
 
     Raises StatusError when it is refused, and one of `INTERRUPTED` when it breaks off.
     """
     query = (*query, ("watch", "true"), ("resourceVersion", version), ("timeoutSeconds", str(seconds)))
     async with aclosing(transport.stream(Request("GET", path, query))) as lines:  # type: ignore[type-var]
         while True:
-            async with limit(seconds + SILENCE_SECONDS):
+            async with asyncio.timeout(seconds + SILENCE_SECONDS):
                 line = await anext(lines, None)
             event: dict[str, Any] = json.loads(line) if line is not None else {}
             if not event or event["type"] == "ERROR":

@@ -1,4 +1,4 @@
-"""The asynchronous client of jobs, on a `Transport`. `jobcommon.sdk.sync_client` runs the same code on a blocking one."""
+"""The asynchronous client of jobs, on a `Transport`. `jobcommon.sdk.sync_client` runs it in a thread."""
 
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -19,7 +19,6 @@ from jobcommon.sdk.build import KIND, check, framework_of
 from jobcommon.sdk.failure import JobFailed
 from jobcommon.sdk.following import RETRY_SECONDS, SYSTEM, Target, Timing, states
 from jobcommon.sdk.progress import Progress, described
-from jobcommon.sdk.shown import ShownJob
 from jobcommon.spec import read_job
 
 Object = dict[str, Any]
@@ -57,11 +56,11 @@ class AsyncJobClient:
         target = self._target(job)
         check(target.framework, job)
         path = collection_path(target.framework.api_version, target.framework.plural, target.namespace)
-        return await self._job(create(path, job))
+        return await self._send(create(path, job))
 
     async def get(self, job: JobOrName) -> Object:
         """See `JobClient.get`."""
-        return await self._job(Request("GET", self._target(job).path))
+        return await self._send(Request("GET", self._target(job).path))
 
     async def list(self, *, kind: str | None = None, selector: str = "") -> Objects:
         """See `JobClient.list`."""
@@ -69,15 +68,15 @@ class AsyncJobClient:
         path = collection_path(framework.api_version, framework.plural, self.namespace)
         found = await self._send(Request("GET", path, (("labelSelector", selector),) if selector else ()))
         kind_of = {"apiVersion": framework.api_version, "kind": framework.kind}
-        return [ShownJob({**kind_of, **item}, self._timing.wall) for item in found["items"]]
+        return [{**kind_of, **item} for item in found["items"]]
 
     async def suspend(self, job: JobOrName) -> Object:
         """See `JobClient.suspend`."""
-        return await self._job(merge(self._target(job).path, self._target(job).framework.with_suspend(True)))
+        return await self._send(merge(self._target(job).path, self._target(job).framework.with_suspend(True)))
 
     async def resume(self, job: JobOrName) -> Object:
         """See `JobClient.resume`."""
-        return await self._job(merge(self._target(job).path, self._target(job).framework.with_suspend(False)))
+        return await self._send(merge(self._target(job).path, self._target(job).framework.with_suspend(False)))
 
     async def delete(self, job: JobOrName) -> None:
         """See `JobClient.delete`."""
@@ -104,7 +103,7 @@ class AsyncJobClient:
                     uid, text = now.uid, described(now)
                     shown.show(target.title, clock() - begin, text, now.status.reported_progress)
                     if now.status.has(ConditionType.SUCCEEDED):
-                        return ShownJob(state, self._timing.wall)
+                        return state
                     failed = now.status.has(ConditionType.FAILED)
                     why = await self._why(target, state, until) if failed or clock() >= until else None
                     if failed and why is not None:
@@ -160,9 +159,6 @@ class AsyncJobClient:
             metadata, framework = job.get("metadata") or {}, framework_of(str(job.get("kind")))
             name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or self.namespace)
         return Target(framework, namespace, name)
-
-    async def _job(self, request: Request) -> ShownJob:
-        return ShownJob(await self._send(request), self._timing.wall)
 
     async def _send(self, request: Request) -> Object:
         return answered(await self._transport.send(request))

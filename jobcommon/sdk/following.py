@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobcommon.client.errors import ClientError, StatusError, TransportError
-from jobcommon.client.list_watch import INTERRUPTED, Limit, watch
+from jobcommon.client.list_watch import INTERRUPTED, watch
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import answered
@@ -22,10 +22,9 @@ WATCH_SECONDS = 240.0
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The clocks of a client, how it waits, and how it limits a time: those of asyncio, unless its transport blocks."""
+    """The clocks of a client, and how it waits."""
 
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
-    limit: Limit = asyncio.timeout
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
 
@@ -69,7 +68,7 @@ async def states(
             version, deleted = found["metadata"]["resourceVersion"], False
             # Whatever ends a watch, the next read says how it is with the server and the job.
             with suppress(*INTERRUPTED):
-                async with aclosing(watch(transport, path, query, version, int(seconds), timing.limit)) as changes:
+                async with aclosing(watch(transport, path, query, version, int(seconds))) as changes:
                     # A second is the shortest watch.
                     while seconds >= 1 and not deleted and (change := await anext(changes, None)) is not None:
                         if not (deleted := change.deleted):

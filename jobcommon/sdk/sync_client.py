@@ -1,22 +1,14 @@
-"""The synchronous client of jobs, on the official `kubernetes` package."""
+"""The synchronous client of jobs: the asynchronous one, on an event loop in a thread of its own."""
 
-import os
-import time
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
-from typing import Any, TypeVar, cast
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from functools import cache
+from threading import Thread
+from typing import Any, TypeVar
 
-from jobcommon.client.config import SERVICE_ACCOUNT, ConfigError
-from jobcommon.client.errors import TransportError
-from jobcommon.client.list_watch import SILENCE_SECONDS
-from jobcommon.client.request import Request, Response
-from jobcommon.client.responses import response_error
 from jobcommon.sdk.async_client import AsyncJobClient, JobOrName, Object, Objects
 from jobcommon.sdk.build import KIND
-from jobcommon.sdk.following import Timing
 
-CONNECT_SECONDS, READ_SECONDS = 10.0, 65.0
 T = TypeVar("T")
 
 
@@ -24,20 +16,20 @@ class JobClient:
     """Submits and follows jobs; for scripts and notebooks.
 
     The cluster is that of `kubeconfig` and `context`, else of $KUBECONFIG, else of the pod this runs in, else of
-    ``~/.kube/config``; or of `api_client`, a `kubernetes.client.ApiClient`. `namespace`: without it that of the context.
+    ``~/.kube/config``. `namespace`: without it that of the context.
 
     A job is named ``digits`` (of the client's `kind`), ``mpijob/digits``, or by its manifest. All methods raise `StatusError`
     for a refusal (404: there is no such job), `TransportError` without a response, and ValueError for an unknown kind. The
-    constructor raises `ConfigError` when no cluster is configured, and ImportError without the extra ``jobcommon[sdk]``.
+    constructor raises `ConfigError` when no cluster is configured.
     """
 
     def __init__(
-        self, kubeconfig: str | None = None, context: str | None = None, *, namespace: str | None = None,
-        kind: str = KIND, api_client: Any = None,
-    ) -> None:  # fmt: skip
-        api_client, found = (api_client, "default") if api_client is not None else _configured(kubeconfig, context)
-        self.namespace = namespace or found
-        self._client = AsyncJobClient(_Blocking(api_client), self.namespace, kind=kind, timing=Timing(_sleep, nullcontext))
+        self, kubeconfig: str | None = None, context: str | None = None, *, namespace: str | None = None, kind: str = KIND
+    ) -> None:
+        # The connection is open as long as this is there.
+        self._connection = AsyncJobClient.connect(kubeconfig, context, namespace=namespace, kind=kind)
+        self._client = _done(self._connection.__aenter__())
+        self.namespace = self._client.namespace
 
     def submit(self, job: Mapping[str, Any]) -> Object:
         """Create a job from its manifest, as `build_job` makes it; the job as the API server stored it.
@@ -77,9 +69,8 @@ class JobClient:
         """
         lines = self._client.logs(job, replica=replica, follow=follow, tail=tail)
         try:
-            with suppress(StopAsyncIteration):
-                while True:
-                    yield _done(anext(lines))
+            while (line := _done(_next(lines))) is not None:
+                yield line
         finally:
             _done(lines.aclose())
 
@@ -96,74 +87,21 @@ class JobClient:
         _done(self._client.delete(job))
 
 
-class _Blocking:
-    """A `Transport` over an `ApiClient`: its pool, TLS and credentials. It blocks, so its coroutines never suspend."""
-
-    def __init__(self, api_client: Any) -> None:
-        self._api = api_client
-
-    async def send(self, request: Request) -> Response:
-        with self._answer(request, READ_SECONDS) as answer:
-            return Response(answer.status, answer.data)
-
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
-        lasts = dict(request.query).get("timeoutSeconds")
-        with self._answer(request, float(lasts) + SILENCE_SECONDS if lasts else None) as answer:
-            if answer.status >= 400:
-                raise response_error(Response(answer.status, answer.data))
-            for line in answer:
-                yield line.rstrip(b"\r\n")
-
-    async def close(self) -> None:
-        self._api.close()
-
-    @contextmanager
-    def _answer(self, request: Request, seconds: float | None) -> Iterator[Any]:
-        """The answer, which is not read yet; errors of reading it are ours, too."""
-        from urllib3 import Timeout
-        from urllib3.exceptions import HTTPError
-
-        config, pool = self._api.configuration, self._api.rest_client.pool_manager
-        headers = {**self._api.default_headers, "accept": "application/json, */*", "content-type": request.content_type}
-        headers |= {one["key"]: one["value"] for one in config.auth_settings().values()}
-        options = {"headers": headers, "timeout": Timeout(connect=CONNECT_SECONDS, read=seconds), "preload_content": False}
-        try:
-            with pool.request(request.method, config.host.rstrip("/") + request.target, body=request.body, **options) as answer:
-                yield answer
-        except (HTTPError, OSError) as error:
-            raise TransportError(f"{request.method} {request.path}: {error}") from error
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, name="jobcommon-client", daemon=True).start()
+    return loop
 
 
-def _configured(kubeconfig: str | None, context: str | None) -> tuple[Any, str]:
-    """An `ApiClient` and its namespace. Raises ConfigError and ImportError."""
+def _done(work: Coroutine[Any, Any, T]) -> T:
+    """The result. Whatever interrupts the wait for it, as Ctrl-C does, ends the work, too."""
+    future = asyncio.run_coroutine_threadsafe(work, _loop())
     try:
-        config: Any  # without types
-        from kubernetes import client, config
-    except ModuleNotFoundError as error:
-        raise ImportError(f"JobClient needs the package kubernetes: pip install 'jobcommon[sdk]' ({error})") from error
-    file = kubeconfig or os.environ.get("KUBECONFIG")
-    configuration = client.Configuration()
-    try:
-        if not file and not context and os.environ.get("KUBERNETES_SERVICE_HOST"):
-            config.load_incluster_config(client_configuration=configuration)
-            return client.ApiClient(configuration), (SERVICE_ACCOUNT / "namespace").read_text().strip()
-        file = file or str(Path("~/.kube/config").expanduser())
-        config.load_kube_config(file, context, configuration)
-        contexts, current = config.list_kube_config_contexts(file)
-    except (config.ConfigException, OSError) as error:
-        raise ConfigError(f"{file or SERVICE_ACCOUNT}: {error}; name a kubeconfig, see: kubectl config view") from error
-    used = next((one for one in contexts if one["name"] == context), current)
-    return client.ApiClient(configuration), used["context"].get("namespace") or "default"
+        return future.result()
+    finally:
+        future.cancel()
 
 
-async def _sleep(seconds: float) -> None:
-    time.sleep(seconds)  # noqa: ASYNC251  nothing else runs beside it
-
-
-def _done(work: Awaitable[T]) -> T:
-    """The result of a coroutine that never suspends, because its transport blocks."""
-    try:
-        next(work.__await__())
-    except StopIteration as ended:
-        return cast(T, ended.value)
-    raise RuntimeError("a coroutine of the synchronous client was suspended")
+async def _next(lines: AsyncIterator[str]) -> str | None:
+    return await anext(lines, None)

@@ -25,7 +25,6 @@ from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import create
 from jobcommon.diagnosis import Found, diagnose
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.sdk.shown import ShownJob
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
 from jobcommon.testutil.polling import polled
@@ -107,7 +106,7 @@ def test_the_list_begins_with_what_is_unwell_and_its_formats_have_all_of_the_cau
 
 
 @pytest.mark.parametrize(("later", "age"), [(59, ""), (300, "; reported 5 min ago")])
-def test_what_the_program_reports_is_in_list_why_and_the_progress_line(later: float, age: str) -> None:
+def test_what_the_program_reports_is_in_list_and_why(later: float, age: str) -> None:
     seeded, words = scene("running"), "████░░░░░░ 47% (940/2000), 12m left"
     progress = {"summary": words, "lastReportTime": format_time(seeded.now - later)}
     body = {**seeded.found.job, "status": {**seeded.found.job["status"], "progress": progress}}
@@ -119,7 +118,6 @@ def test_what_the_program_reports_is_in_list_why_and_the_progress_line(later: fl
     assert (f" {words} " in with_it, "%" in without) == (True, False)
     show(shown.console, "pytorchjob/demo", diagnose(found, seeded.now), seeded.now)
     assert shown.text.splitlines()[::2][:2] == ["pytorchjob/demo  Running", f"progress: {words}{age}"]
-    assert repr(ShownJob(body)).endswith(f" old: Running: Worker 2/2; {words}")
 
 
 async def ask(cluster: Any, name: str = "demo") -> FoundJob:

@@ -1,31 +1,22 @@
-"""`wait` and `logs` against answers as data, and what a prompt shows of a job."""
+"""`wait` and `logs` against answers as data."""
 
 import asyncio
-import copy
 import io
 import json
-import pickle
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-import msgspec
 import pytest
-import yaml
-from IPython.core.formatters import DisplayFormatter
 
-from jobcommon.api.timestamp import format_time
+from jobcommon.client import list_watch
 from jobcommon.client.errors import StatusError, TransportError
-from jobcommon.client.request import MERGE_PATCH, Request, Response
-from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.client.request import Request, Response
 from jobcommon.sdk.async_client import AsyncJobClient
 from jobcommon.sdk.build import build_job
 from jobcommon.sdk.failure import JobFailed
 from jobcommon.sdk.following import Timing
-from jobcommon.sdk.shown import ShownJob
-from jobcommon.testutil.builders import START
-from tests.runtime.fakes import Answer, ScriptedTransport, crd, refusal, reply
-from tests.runtime.world import World
+from tests.runtime.fakes import Answer, ScriptedTransport, refusal, reply
 
 JOB = build_job("j", image="i", command=["x"], namespace="default")
 FAILURE = {"replica": "Master-0", "pod": "j-master-0", "reason": "Error", "exitCode": 3, "message": "boom"}
@@ -117,22 +108,16 @@ async def test_a_job_is_read_again_when_its_watch_has_ended(watch: Answer) -> No
     assert pauses == [2.0]
 
 
-async def test_a_watch_that_has_lost_its_connection_without_a_sign_is_ended() -> None:
+async def test_a_watch_that_has_lost_its_connection_without_a_sign_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     class Silent(ScriptedTransport):
         async def stream(self, request: Request) -> AsyncIterator[bytes]:
             await asyncio.Event().wait()
             yield b""
 
-    limits: list[float] = []
-
-    def limit(seconds: float) -> asyncio.Timeout:
-        limits.append(seconds)
-        return asyncio.timeout(0)
-
+    monkeypatch.setattr(list_watch, "SILENCE_SECONDS", -30.0)
     transport = Silent()
     transport.rules = answers(job("Running"), job("Succeeded")).rules
-    await AsyncJobClient(transport, timing=Timing(pause, limit)).wait("j", progress=False, interval=30)
-    assert limits == [40.0]
+    await client(transport).wait("j", progress=False, interval=30)
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -227,49 +212,3 @@ async def test_logs_of_what_is_not_there() -> None:
         [said async for said in client(answers(job("Running"), logs=(StatusError(400, "", "waiting to start"),))).logs("j")]
     with pytest.raises(ValueError, match="replica Worker-7: pytorchjob/j has no such replica; it has Master-0"):
         [said async for said in client(answers(job("Running"))).logs("j", replica="Worker-7")]
-
-
-# -- What a notebook and a prompt show of a job, which stays a dictionary
-
-
-async def test_each_method_returns_it() -> None:
-    world = World()
-    world.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(PYTORCH))
-    path = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs"
-    world.ok("POST", path, DIGITS)
-    status = {"conditions": [{"type": "Succeeded", "status": "True", "message": "m"}]}
-    world.ok("PATCH", f"{path}/digits/status", {"status": status}, MERGE_PATCH)
-    jobs = AsyncJobClient(world.transport, timing=Timing(wall=lambda: world.clock.wall() + 900))
-    found = [await method("digits") for method in (jobs.get, jobs.suspend, jobs.resume)]
-    found += [await jobs.wait("digits", progress=False), *await jobs.list()]
-    found.append(await jobs.submit({**DIGITS, "metadata": {**DIGITS["metadata"], "name": "other"}}))
-    assert [repr(one)[:30] for one in found] == ["PyTorchJob default/digits, 15m"] * 5 + ["PyTorchJob default/other, 15m "]
-
-
-DIGITS = build_job("digits", image="i", command=["x"], replicas=3, namespace="default")
-
-
-def clock() -> float:
-    return START
-
-
-def shown_job(kind: str = "Failed", message: str = "PyTorchJob digits has failed because <b>", **more: Any) -> ShownJob:
-    status = {"conditions": [{"type": kind, "status": "True", "message": message}], "restarts": 1}
-    status["replicaStatuses"] = {"Master": {"failed": 1}, "Worker": {"active": 2}}  # type: ignore[assignment]
-    metadata = {**DIGITS["metadata"], "creationTimestamp": format_time(START - 900), "managedFields": [{}]}
-    return ShownJob({**DIGITS, "metadata": metadata, "status": status, **more}, clock)
-
-
-def test_a_job_prints_as_a_line_and_stays_a_dictionary() -> None:
-    counts = "Master 0/1, Worker 2/2; 1 restart"
-    expected = f"PyTorchJob default/digits, 15m old: Failed: {counts}; PyTorchJob digits has failed because <b>"
-    assert repr(shown_job()) == expected
-    assert repr(shown_job("Running")) == f"PyTorchJob default/digits, 15m old: Running: {counts}"
-    assert DisplayFormatter().format(shown_job())[0] == {"text/plain": expected}
-    assert not {"\x1b", "\u202e", "\n"} & set(repr(shown_job(message="gone \x1b[2J\u202eover\nforged")))
-    for body in ({}, {"kind": "Unknown"}, {"kind": "PyTorchJob"}, {"kind": "PyTorchJob", "metadata": 5}, {"kind": 5}):
-        assert repr(ShownJob(body)) == repr(body), "as it is, for it cannot be read"
-    made, plain = shown_job(), dict(shown_job())
-    assert json.loads(json.dumps(made)) == msgspec.json.decode(msgspec.json.encode(made)) == plain
-    assert yaml.safe_dump(made) == yaml.safe_dump(plain)
-    assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == plain
