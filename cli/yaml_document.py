@@ -3,17 +3,19 @@
 It is read as kubectl reads it; a duplicate key is an error.
 """
 
-import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from jobcommon.cli.yaml_scalars import MERGE, reads_as_kubectl
+from jobcommon.cli.yaml_scalars import MERGE, TAG, kind, tag_of, value
 
 MAX_INT = 2**63 - 1
+TYPES = ("null", "bool", "int", "float")
+# A date is text, as a plain << that is no key.
+_TEXTS = ("str", "timestamp", "merge")
 _PART = re.compile(r"[^.\[\]]+")
 
 
@@ -55,10 +57,7 @@ def documents(text: str, limits: Limits = LIMITS) -> Iterator[tuple[yaml.Node, o
                 node = loader.get_node()
                 if node is None:
                     break
-                _Budget(limits).spend(node, ())
-                body = loader.construct_document(node)
-                _check(body, "", 0, [limits.values], limits)
-                yield node, body
+                yield node, _Builder(limits).build(node, "", ())
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -67,8 +66,8 @@ def documents(text: str, limits: Limits = LIMITS) -> Iterator[tuple[yaml.Node, o
         raise _at(error.problem_mark or error.context_mark, text) from None
     except DocumentError:
         raise
-    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
-        # PyYAML's constructors let what Python says of a bad value through: int("0x"), a list as a key.
+    except (yaml.YAMLError, ValueError) as error:
+        # A control character, or a number of thousands of digits.
         raise DocumentError(f"not valid YAML: {' '.join(str(error).split())}") from None
 
 
@@ -88,7 +87,6 @@ def line_of(node: yaml.Node, path: str = "") -> int:
     return line
 
 
-@reads_as_kubectl
 class _Loader(yaml.SafeLoader):
     """Counts while the document is composed: the composer recurses as deep as the document does."""
 
@@ -96,6 +94,10 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._limits = limits
         self._depth = self._aliases = self._values = 0
+
+    def resolve(self, node: type[yaml.Node], text: Any, implicit: Any) -> str:
+        plain = node is yaml.ScalarNode and implicit[0]
+        return tag_of(text) if plain else str(super().resolve(node, text, implicit))  # type: ignore[no-untyped-call]
 
     def compose_document(self) -> yaml.Node | None:
         self._aliases = self._values = 0
@@ -118,62 +120,63 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-class _Budget:
-    """Counts the values of a document with its aliases written out; merge keys, too, are written out in construction."""
+class _Builder:
+    """Makes the data of a document, with its aliases and merge keys written out, and counts its values."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limit = self._left = limits.values
+        self._limits, self._left = limits, limits.values
 
-    def spend(self, node: yaml.Node, above: tuple[int, ...]) -> None:
+    def build(self, node: yaml.Node, path: str, above: tuple[int, ...]) -> Any:
         self._left -= 1
         if self._left < 0:
-            raise DocumentError(f"has more than {self._limit} values with its aliases expanded")
+            raise DocumentError(f"has more than {self._limits.values} values with its aliases expanded")
         if id(node) in above:
             raise _at(node.start_mark, "contains itself through an alias")
-        above = (*above, id(node))
-        if isinstance(node, yaml.MappingNode):
-            seen: set[str] = set()
-            for key, value in node.value:
-                if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
-                    if key.value in seen:
-                        raise _at(key.start_mark, f'not valid YAML: field "{key.value[:40]}" is given twice')
-                    seen.add(key.value)
-                self.spend(key, above)
-                self.spend(value, above)
-        elif isinstance(node, yaml.SequenceNode):
-            for child in node.value:
-                self.spend(child, above)
+        if len(above) > self._limits.depth:
+            raise _at(node.start_mark, f"is nested more than {self._limits.depth} levels deep")
+        above, tag = (*above, id(node)), node.tag.removeprefix(TAG)
+        if isinstance(node, yaml.MappingNode) and tag == "map":
+            return self._mapping(node, path, above)
+        if isinstance(node, yaml.SequenceNode) and tag == "seq":
+            return [self.build(child, f"{path}[{position}]", above) for position, child in enumerate(node.value)]
+        if not isinstance(node, yaml.ScalarNode) or tag not in (*TYPES, *_TEXTS):
+            raise _at(node.start_mark, f"not valid YAML: the tag {node.tag} is not supported")
+        if tag in TYPES and kind(node.value) not in (tag, "int" if tag == "float" else tag):
+            raise _at(node.start_mark, f"not valid YAML: {node.value[:40]} is not of the type {tag}")
+        return _checked(value(node.value) if tag in TYPES else str(node.value), path)
+
+    def _mapping(self, node: yaml.MappingNode, path: str, above: tuple[int, ...]) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        seen: set[str] = set()
+        for key, child in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _at(key.start_mark, "not valid YAML: a key must be text")
+            if key.tag == MERGE:
+                # Of several the first wins.
+                for one in child.value if isinstance(child, yaml.SequenceNode) else [child]:
+                    if not isinstance(one, yaml.MappingNode):
+                        raise _at(one.start_mark, "not valid YAML: << takes a mapping, or a list of mappings")
+                    merged = {**self.build(one, path, above), **merged}
+                continue
+            if key.value in seen:
+                raise _at(key.start_mark, f'not valid YAML: field "{key.value[:40]}" is given twice')
+            seen.add(key.value)
+            name = self.build(key, path, above)
+            if not isinstance(name, str):
+                raise DocumentError(f"the key {str(name)[:40]} must be text: put it in quotes", path=path)
+            own[name] = self.build(child, f"{path}.{name}" if path else name, above)
+        return {**merged, **own}
 
 
-def _check(value: object, path: str, depth: int, left: list[int], limits: Limits) -> None:
-    """Raises DocumentError unless `value` is data that JSON can hold, within `limits`."""
-    left[0] -= 1
-    if depth > limits.depth:
-        raise DocumentError(f"is nested more than {limits.depth} levels deep")
-    if left[0] < 0:
-        raise DocumentError(f"has more than {limits.values} values")
-    if isinstance(value, Mapping):
-        for key, child in value.items():
-            if not isinstance(key, str):
-                raise DocumentError(f"the key {str(key)[:40]} must be text: put it in quotes", path=path)
-            _check_letters(key, path)
-            _check(child, f"{path}.{key}" if path else key, depth + 1, left, limits)
-    elif isinstance(value, list):
-        for position, child in enumerate(value):
-            _check(child, f"{path}[{position}]", depth + 1, left, limits)
-    elif isinstance(value, str):
-        _check_letters(value, path)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        if (isinstance(value, float) and not math.isfinite(value)) or abs(value) > MAX_INT:
-            message = "is not a number that JSON and Kubernetes can represent; put it in quotes if it is meant as text"
-            raise DocumentError(message, path=path)
-    elif value is not None and not isinstance(value, bool):
-        raise DocumentError(f"a {type(value).__name__} is not supported: use text, numbers, lists and mappings", path=path)
-
-
-def _check_letters(text: str, path: str) -> None:
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
+def _checked(value: str | bool | float | None, path: str) -> str | bool | float | None:
+    """The value, if JSON can hold it."""
+    if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
         raise DocumentError("is not valid text (a lone surrogate)", path=path)
+    if isinstance(value, int | float) and not abs(value) <= MAX_INT:  # neither NaN
+        message = "is not a number that JSON and Kubernetes can represent; put it in quotes if it is meant as text"
+        raise DocumentError(message, path=path)
+    return value
 
 
 def _at(mark: Any, message: str) -> DocumentError:

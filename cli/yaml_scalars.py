@@ -6,11 +6,10 @@ not. PyYAML's own rules differ, and read base 60 in quadratic time.
 
 import math
 import re
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
-L = TypeVar("L", bound=Any)
 TAG = "tag:yaml.org,2002:"
 MERGE = f"{TAG}merge"
 _TRUE = frozenset(case(word) for word in ("y", "yes", "true", "on") for case in (str.lower, str.upper, str.title))
@@ -65,33 +64,6 @@ def _without_underscores(text: str) -> str:
 def tag_of(text: str) -> str:
     """The tag of a plain scalar."""
     return MERGE if text == "<<" else TAG + kind(text)
-
-
-def _construct(loader: yaml.constructor.SafeConstructor, node: yaml.ScalarNode) -> object:
-    text = str(loader.construct_scalar(node))
-    what = node.tag.removeprefix(TAG)
-    if kind(text) not in (what, "int" if what == "float" else what):
-        raise yaml.constructor.ConstructorError(None, None, f"{text[:40]} is not of the type {what}", node.start_mark)
-    return value(text)
-
-
-def _text(loader: yaml.constructor.SafeConstructor, node: yaml.ScalarNode) -> str:
-    return str(loader.construct_scalar(node))
-
-
-def reads_as_kubectl(loader: L) -> L:
-    """A class decorator: the loader reads plain scalars by these rules, and a date as text."""
-    own = loader.resolve
-
-    def resolve(self: Any, node: type[yaml.Node], text: Any, implicit: Any) -> str:
-        return tag_of(text) if node is yaml.ScalarNode and implicit[0] else str(own(self, node, text, implicit))
-
-    loader.resolve = resolve
-    for name in ("null", "bool", "int", "float"):
-        loader.add_constructor(f"{TAG}{name}", _construct)
-    for name in ("timestamp", "merge"):
-        loader.add_constructor(f"{TAG}{name}", _text)
-    return loader
 
 
 class Dumper(yaml.SafeDumper):
