@@ -17,14 +17,8 @@ def split(default: Template, own: Mapping[int, Template], count: int) -> tuple[d
     for template in own.values():
         common = _common(common, template)
     rest = [index for index in range(count) if index not in own]
-    groups: list[tuple[list[int], Template]] = [(rest, default)] if rest else []
-    for index, template in sorted(own.items()):
-        same = next((indices for indices, known in groups if known == template), None)
-        if same is None:
-            groups.append(([index], template))
-        else:
-            same.append(index)
-    patches = [(sorted(indices), difference(common, template)) for indices, template in groups]
+    groups = [*([(rest, default)] if rest else ()), *(([index], template) for index, template in sorted(own.items()))]
+    patches = [(indices, difference(common, template)) for indices, template in groups]
     return common, [{"indices": indices, "template": patch} for indices, patch in patches if patch]
 
 
