@@ -16,7 +16,6 @@ from jobcommon.api.status import read_status
 from jobcommon.api.text import clean
 from jobcommon.api.timestamp import format_time, human_duration, parse_time
 from jobcommon.cli.dashboard.cluster import ClusterReader
-from jobcommon.cli.dashboard.conditions import failure_in_words, sentences
 from jobcommon.cli.dashboard.job_summary import STATES, JobSummary, in_order, progress_of, read_filter, state_of
 from jobcommon.cli.dashboard.log_stream import waiting_for
 from jobcommon.cli.dashboard.pod_row import pod_row
@@ -26,6 +25,7 @@ from jobcommon.client.lines import shown_lines
 from jobcommon.diagnosis import Found, diagnose
 from jobcommon.diagnosis.found import Member, event_view
 from jobcommon.framework import Framework
+from jobcommon.reconcile.rendering import described_failure
 
 PAGE_JOBS = 50
 MAX_PODS = 500
@@ -52,7 +52,9 @@ class Pages:
             lstrip_blocks=True,
         )  # fmt: skip
         self._templates.globals.update(where=where)
-        self._templates.filters.update(utc=utc, iso=format_time, clock=clock, duration=duration, count=plural)
+        self._templates.filters.update(
+            utc=utc, iso=format_time, clock=clock, duration=duration, count=plural, seconds=parse_time
+        )
 
     def routes(self) -> list[web.RouteDef]:
         """What is served where."""
@@ -112,8 +114,7 @@ class Pages:
             status=status,
             diagnosis=diagnosis,
             unread=found.unread,
-            sentences=sentences(status),
-            failures=[(failure, failure_in_words(failure), parse_time(failure.time)) for failure in status.failures],
+            failures=[(failure, described_failure(failure)) for failure in status.failures],
             progressed=progress_of(status, diagnosis.progress),
             metrics=[metric for metric in (report and report.metrics) or () if metric.name not in POSITIONS],
             resized=parse_time(status.last_resize_time),
