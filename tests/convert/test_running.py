@@ -73,7 +73,7 @@ def test_plan_and_run_take_a_polyaxonfile() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("run: !!set {a}", "a set is not supported"), ("a: 1\n---\nb: 2", "<stdin>: has 2 documents"),
+        ("run: !!set {a}", "set is not supported"), ("a: 1\n---\nb: 2", "<stdin>: has 2 documents"),
         ("- 1", "<stdin>: is not a polyaxonfile, which is a mapping"), ("", "is not a polyaxonfile"),
         ("a: [", "<stdin>:1:5: not valid YAML"), ("a: 1", "is not a polyaxonfile"),
     ],
