@@ -141,7 +141,6 @@ async def training_cluster(
     frameworks: Sequence[Framework],
     settings: Settings = SETTINGS,
     *,
-    data_dir: Path | None = None,
     port: int = 0,
     stop_grace: float = 2.0,
     operators: bool = True,
@@ -159,9 +158,7 @@ async def training_cluster(
     """
     server = server or os.environ.get(SERVER) or EMBEDDED
     async with AsyncExitStack() as stack:
-        opened = local_cluster(
-            data_dir=data_dir, port=port, stop_grace=stop_grace, capacity=capacity, server=server, python=python
-        )
+        opened = local_cluster(port=port, stop_grace=stop_grace, capacity=capacity, server=server, python=python)
         local = await stack.enter_async_context(opened)
         client: Transport = ClusterTransport(local.transport)
         if server == REAL:

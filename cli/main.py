@@ -87,9 +87,6 @@ app.command("run", cls=RunCommand, short_help="Run jobs from a manifest or a scr
 def up_command(
     kubeconfig: Path = option(Path(".jobcommon/kubeconfig"), "Where to write the kubeconfig.", "FILE"),
     namespace: str = namespace_option("The kubeconfig's namespace.", "default"),
-    data_dir: Path | None = option(
-        None, "Keep the cluster's state in this directory, and restore it from there, also after a crash.", "DIR"
-    ),
     port: int = option(0, "The port on 127.0.0.1; 0 for a free port.", "PORT", min=0, max=65535),
     framework: Frameworks = None,
     operators: bool = option(True, "Run the operators, or only install their kinds."),
@@ -108,7 +105,7 @@ def up_command(
     \b
     Examples:
       jobcommon up
-      jobcommon up --data-dir .jobcommon/data --port 6443
+      jobcommon up --dashboard --port 6443
       jobcommon up --capacity cpu=8,memory=32Gi,nvidia.com/gpu=4
     """
     from jobcommon.cli.python import python_of_pods
@@ -119,7 +116,6 @@ def up_command(
         console(),
         kubeconfig=kubeconfig,
         namespace=namespace,
-        data_dir=data_dir,
         port=port,
         operators=operators,
         capacity=amounts(capacity or ()),

@@ -14,7 +14,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.cli.python import Python
 from jobcommon.framework import Framework
-from localcluster.client import JournalError, KubeconfigError, check_free, written
+from localcluster.client import KubeconfigError, check_free, written
 from localcluster.conformance import StartError
 from localcluster.rules import quantity
 
@@ -25,7 +25,6 @@ async def up(
     *,
     kubeconfig: Path,
     namespace: str,
-    data_dir: Path | None,
     port: int,
     operators: bool,
     capacity: Mapping[str, str] | None = None,
@@ -35,19 +34,18 @@ async def up(
 ) -> None:
     """Keep a cluster up until cancelled; without `operators` only their kinds are installed."""
     collect_garbage_rarely()
-    with refusals(port, data_dir):
+    with refusals(port):
         check_free(kubeconfig)
         async with training_cluster(
             frameworks,
-            data_dir=data_dir,
             port=port,
             operators=operators,
             capacity=capacity,
             server=server,
             python=python.path,
         ) as running:
-            with written(kubeconfig, running.kubeconfig(namespace), keep=data_dir is not None):
-                for line in introduction(running.url, frameworks, kubeconfig, data_dir, python, with_dashboard):
+            with written(kubeconfig, running.kubeconfig(namespace)):
+                for line in introduction(running.url, frameworks, kubeconfig, python, with_dashboard):
                     console.print(line, soft_wrap=True, highlight=False, markup=False)
                 if with_dashboard:
                     from jobcommon.cli.dashboard.command import show_dashboard
@@ -57,30 +55,20 @@ async def up(
 
 
 @contextmanager
-def refusals(port: int = 0, data_dir: Path | None = None) -> Iterator[None]:
-    """Explains what to do if the port, the data directory, the kubeconfig's place or the real server is not available."""
+def refusals(port: int = 0) -> Iterator[None]:
+    """Explains what to do if the port, the kubeconfig's place or the real server is not available."""
     try:
         yield
     except StartError as error:
         raise UserError(f"--server real: {error}") from None
     except KubeconfigError as error:
         raise UserError(f"--kubeconfig {error}") from None
-    except JournalError as error:
-        raise UserError(f"--data-dir: {error}") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UserError(f"--port {port}: the port is in use; choose another, or leave it out for a free one") from None
-        if data_dir is not None and error.filename and _concerns(data_dir, Path(error.filename)):
-            raise UserError(f"--data-dir {data_dir}: {error.filename}: {str(error.strerror).lower()}") from None
         if error.errno == errno.ENOSPC:
-            where = f"--data-dir {data_dir}: " if data_dir is not None else ""
-            raise UserError(f"{where}no space left on device: a cluster needs some for its state, logs and volumes") from None
+            raise UserError("no space left on device: a cluster needs some for its logs and volumes") from None
         raise
-
-
-def _concerns(data_dir: Path, path: Path) -> bool:
-    data_dir, path = data_dir.absolute(), path.absolute()
-    return path.is_relative_to(data_dir) or data_dir.is_relative_to(path)
 
 
 def amounts(given: Sequence[str]) -> dict[str, str] | None:
@@ -99,15 +87,13 @@ def introduction(
     url: str,
     frameworks: Sequence[Framework],
     kubeconfig: Path,
-    data_dir: Path | None,
     python: Python,
     with_dashboard: bool = False,
 ) -> list[str]:
     """How to use the cluster that runs at `url`."""
     kinds = ", ".join(framework.kind for framework in frameworks)
-    kept = f"in {data_dir}" if data_dir else "in memory only"
     return [
-        f"The cluster is up at {url}. Kinds: {kinds}. Its state is kept {kept}.",
+        f"The cluster is up at {url}. Kinds: {kinds}. Its state ends with it.",
         f"Its {python}.",
         "",
         "In another terminal:",

@@ -12,7 +12,6 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from jobcommon.api.status import ConditionType, read_status
@@ -112,9 +111,7 @@ failed = has(ConditionType.FAILED)
 
 
 @asynccontextmanager
-async def cluster_for(
-    *frameworks: Framework, data_dir: Path | None = None, operators: bool = True
-) -> AsyncIterator[TestCluster]:
+async def cluster_for(*frameworks: Framework, operators: bool = True) -> AsyncIterator[TestCluster]:
     """An embedded cluster with the kinds of `frameworks` and their operators, for as long as the context lasts."""
-    async with training_cluster(frameworks, data_dir=data_dir, stop_grace=1.0, operators=operators) as cluster:
+    async with training_cluster(frameworks, stop_grace=1.0, operators=operators) as cluster:
         yield TestCluster(cluster)

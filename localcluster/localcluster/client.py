@@ -1,6 +1,6 @@
 """Front door: requests, errors and connections, and what the users of a cluster keep on their side."""
 
-from localcluster.apiserver import ADMIN, ApiError, JournalError
+from localcluster.apiserver import ADMIN, ApiError
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.apiserver.users import MASTERS
 from localcluster.certificates import Certificate, self_signed
@@ -16,7 +16,7 @@ from localcluster.scratch import scratch_directory
 
 __all__ = [
     "ADMIN", "EMBEDDED", "JSON", "MASTERS", "MERGE_PATCH", "REAL", "Api", "ApiError", "Certificate", "ClientError",
-    "Endpoint", "InProcessTransport", "JournalError", "KubeconfigError", "LogOptions", "PodBackend",
+    "Endpoint", "InProcessTransport", "KubeconfigError", "LogOptions", "PodBackend",
     "Request", "Response", "StatusError", "Transport", "TransportError", "background", "check_free", "kubeconfig",
     "scratch_directory", "self_signed", "write_secret", "written",
 ]  # fmt: skip

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from localcluster import envtest
-from localcluster.apiserver import ADMIN, ApiServer, Env, FileJournal, serve
-from localcluster.apiserver.http import Running
+from localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.apiserver.journal import MemoryJournal
 from localcluster.controllers import Controllers
 from localcluster.credentials import Credentials
 from localcluster.http_client import HttpTransport
@@ -51,7 +49,6 @@ class Cluster:
 @asynccontextmanager
 async def local_cluster(
     *,
-    data_dir: Path | None = None,
     port: int = 0,
     stop_grace: float = 5.0,
     capacity: Mapping[str, str] | None = None,
@@ -61,28 +58,27 @@ async def local_cluster(
 ) -> AsyncIterator[Cluster]:
     """A cluster that runs while the context lasts; afterwards no process of a pod is left.
 
-    State is kept in memory, or in `data_dir`, which also restores it after a crash; so do the token, the certificate
-    and, unless `port` says otherwise, the port. `stop_grace` bounds in seconds how long pods may take to end. With `capacity`
+    Its state ends with it. `stop_grace` bounds in seconds how long pods may take to end. With `capacity`
     the node has these amounts, of cpu and memory the machine's where none is given, and pods that ask for more than is free
     wait. Without a `node` pods stay Pending. `python` is the interpreter that pods find by that name, by
     default that of this process. `server` REAL takes etcd and kube-apiserver from
     KUBEBUILDER_ASSETS, and kube-controller-manager in place of our controllers.
 
-    Raises JournalError when the data directory is in use or damaged, OSError when the port is taken, and StartError when there
-    is no real server or it does not start. When one of the parts fails the body is cancelled and the failure raised.
+    Raises OSError when the port is taken, and StartError when there is no real server or it does not start. When one of the
+    parts fails the body is cancelled and the failure raised.
     """
     async with AsyncExitStack() as stack:
-        # Pods and servers run in directories of their own, so a relative path leads nowhere there.
-        directory = (data_dir or stack.enter_context(scratch_directory())).absolute()
-        directory.mkdir(parents=True, exist_ok=True)
-        credentials = Credentials.kept_in(directory) if data_dir else Credentials.fresh()
-        begin = _real if server == REAL else _embedded
-        started = await begin(stack, directory, credentials, port, kept=data_dir is not None)
+        directory = stack.enter_context(scratch_directory())
+        credentials = Credentials.fresh()
+        if server == REAL:
+            started = await _real(stack, directory, credentials, port)
+        else:
+            started = await _embedded(stack, credentials, port)
         if not node:
             yield Cluster(started.url, credentials, started.transport(), None)
             return
         volumes = directory / "kubelet"
-        volumes.mkdir(exist_ok=True)
+        volumes.mkdir()
         options = KubeletOptions(
             volumes, started.url, stop_grace=stop_grace, port=started.kubelet_port, python=python or PYTHON,
             environment=host_environment(python or PYTHON),
@@ -104,17 +100,14 @@ class _Started:
     kubelet_port: int = 0
 
 
-async def _embedded(
-    stack: AsyncExitStack, directory: Path, credentials: Credentials, port: int, *, kept: bool
-) -> _Started:  # fmt: skip
-    journal = FileJournal(directory / "state") if kept else MemoryJournal()
-    stack.callback(journal.close)
-    server = ApiServer(Env.system(), journal=journal, tokens={credentials.token: ADMIN})
+async def _embedded(stack: AsyncExitStack, credentials: Credentials, port: int) -> _Started:
+    server = ApiServer(Env.system(), tokens={credentials.token: ADMIN})
     controllers = Controllers(server, root_ca=credentials.certificate.pem.decode())
     # The default namespace and ServiceAccounts exist before the first request.
     controllers.step()
     await stack.enter_async_context(background(controllers.run()))
-    running = await _listen(stack, server, credentials, directory, port)
+    context = credentials.certificate.server_context()
+    running = await stack.enter_async_context(serve(server, port=port, ssl_context=context))
 
     def transport() -> Transport:
         return InProcessTransport(server, pods=running.pods)
@@ -125,14 +118,15 @@ async def _embedded(
     return _Started(running.url, transport, connect)
 
 
-async def _real(stack: AsyncExitStack, directory: Path, credentials: Credentials, port: int, *, kept: bool) -> _Started:
+async def _real(stack: AsyncExitStack, directory: Path, credentials: Credentials, port: int) -> _Started:
     assets = envtest.assets()
     if assets is None:
         raise envtest.StartError(f"set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)}")
-    work, port = directory / "servers", _port(directory, port)
-    serving = envtest.servers(assets, work=work, credentials=credentials, port=port, kept=kept)
+    if port:
+        # kube-apiserver would only say so in its log.
+        socket.create_server((envtest.LOOPBACK, port)).close()
+    serving = envtest.servers(assets, work=directory / "servers", credentials=credentials, port=port)
     servers = await stack.enter_async_context(serving)
-    (directory / "port").write_text(servers.endpoint.base_url.rpartition(":")[2])
     controllers = await stack.enter_async_context(envtest.controllers(assets, servers))
     for program in (servers.store, servers.program, controllers):
         await stack.enter_async_context(background(program.watch()))
@@ -173,24 +167,3 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.T
         task.remove_done_callback(ended)
         task.cancel()
         await asyncio.wait([task])
-
-
-async def _listen(stack: AsyncExitStack, server: ApiServer, credentials: Credentials, directory: Path, port: int) -> Running:
-    """Serve on the port and remember it."""
-    context = credentials.certificate.server_context()
-    running = await stack.enter_async_context(serve(server, port=_port(directory, port), ssl_context=context))
-    (directory / "port").write_text(str(running.port))
-    return running
-
-
-def _port(directory: Path, port: int) -> int:
-    """`port`, else that of the last run if it is free, so that kubeconfigs stay valid, else 0. Raises OSError."""
-    memory = directory / "port"
-    wanted = port or (int(memory.read_text()) if memory.exists() else 0)
-    try:
-        with socket.create_server((envtest.LOOPBACK, wanted)):
-            return wanted
-    except OSError:
-        if port:
-            raise
-        return 0

@@ -1,22 +1,14 @@
-"""The credentials of a cluster: the server's certificate and the administrator's token.
-
-With a data directory both outlive the process, so a kubeconfig stays valid.
-"""
+"""The credentials of a cluster: the server's certificate and the administrator's token."""
 
 import errno
 import os
 import secrets
 import tempfile
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from cryptography import x509
-
 from localcluster.certificates import Certificate, self_signed
-
-_RENEW_BEFORE = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +22,6 @@ class Credentials:
     def fresh(cls) -> Self:
         """New ones, from the operating system's randomness."""
         return cls(secrets.token_urlsafe(32), self_signed())
-
-    @classmethod
-    def kept_in(cls, directory: Path) -> Self:
-        """Those of the directory, filled if need be; a certificate that ends within a month is replaced."""
-        directory.mkdir(parents=True, exist_ok=True)
-        token, pem, key = (directory / name for name in ("token", "server.crt", "server.key"))
-        if not token.exists():
-            write_secret(token, secrets.token_urlsafe(32).encode())
-        if not (pem.exists() and key.exists()) or _ends_soon(pem.read_bytes()):
-            certificate = self_signed()
-            write_secret(key, certificate.key)
-            write_secret(pem, certificate.pem)
-        return cls(token.read_text().strip(), Certificate(pem.read_bytes(), key.read_bytes()))
 
 
 def write_secret(path: Path, content: bytes) -> None:
@@ -68,7 +47,3 @@ def refuse_of_others(path: Path | int) -> None:
         raise OSError(
             errno.EPERM, f"it belongs to another user ({owner}), who could get the token: use a directory of your own", where
         )
-
-
-def _ends_soon(pem: bytes) -> bool:
-    return x509.load_pem_x509_certificate(pem).not_valid_after_utc - datetime.now(UTC) < _RENEW_BEFORE

@@ -82,9 +82,8 @@ async def servers(
     work: Path | None = None,
     credentials: Credentials | None = None,
     port: int = 0,
-    kept: bool = False,
 ) -> AsyncIterator[Servers]:
-    """Both programs, ready; `kept`: `work` outlives the machine. `extra` arguments of the API server replace those of ours.
+    """Both programs, ready. `extra` arguments of the API server replace those of ours.
 
     Raises StartError.
     """
@@ -95,7 +94,7 @@ async def servers(
         store = f"http://{LOOPBACK}:{client}"
         etcd = await stack.enter_async_context(Program(directory / "etcd", work, [
             f"--data-dir={work / 'etcd'}", f"--listen-client-urls={store}", f"--advertise-client-urls={store}",
-            f"--listen-peer-urls=http://{LOOPBACK}:{peer}", *(() if kept else ("--unsafe-no-fsync",)),
+            f"--listen-peer-urls=http://{LOOPBACK}:{peer}", "--unsafe-no-fsync",
         ]))  # fmt: skip
         credentials = credentials or Credentials.fresh()
         certificate, node = credentials.certificate, self_signed()

@@ -38,12 +38,12 @@ def kubeconfig(url: str, token: str, ca_pem: bytes | None = None, namespace: str
 
 
 @contextmanager
-def written(path: Path, text: str, *, keep: bool) -> Iterator[None]:
+def written(path: Path, text: str) -> Iterator[None]:
     """The kubeconfig in its place, readable by this user only.
 
-    It is taken away at the end, unless `keep` says that the cluster comes back, or the file has been changed. A directory
-    that is made for it is ignored by git, as it holds a secret, and goes with it unless there is something else in it. Raises
-    KubeconfigError when it cannot be written, and when the cluster that wrote the one there still runs.
+    It is taken away at the end, unless the file has been changed. A directory that is made for it is ignored by git, as it
+    holds a secret, and goes with it unless there is something else in it. Raises KubeconfigError when it cannot be written,
+    and when the cluster that wrote the one there still runs.
     """
     try:
         if not path.parent.exists():
@@ -65,7 +65,7 @@ def written(path: Path, text: str, *, keep: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        if not keep and path.exists() and path.read_text() == text:
+        if path.exists() and path.read_text() == text:
             path.unlink()
             _remove_ours(path.parent)
         os.close(file)

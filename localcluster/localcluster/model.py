@@ -3,7 +3,6 @@
 from localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
 from localcluster.apiserver.custom import resources_of
 from localcluster.apiserver.errors import expired, too_large_version, unauthorized
-from localcluster.apiserver.journal import Entry, MemoryJournal
 from localcluster.apiserver.registry import CRD_TABLE
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Obj, Storage
@@ -19,7 +18,7 @@ from localcluster.timestamps import format_time, parse_time
 
 __all__ = [
     "ADDED", "CRD_TABLE", "DELETED", "KEY_NAME", "KEY_TABLE", "MODIFIED", "TERMINAL", "Access",
-    "Change", "ContainerState", "Controller", "Decision", "DefinitionController", "Entry", "Item", "KubeletOptions",
-    "MemoryJournal", "Obj", "Resource", "Run", "Settings", "Storage", "decide", "expired", "format_time", "images",
+    "Change", "ContainerState", "Controller", "Decision", "DefinitionController", "Item", "KubeletOptions",
+    "Obj", "Resource", "Run", "Settings", "Storage", "decide", "expired", "format_time", "images",
     "parse_time", "pod_status", "resources_of", "serve_node", "too_large_version", "unauthorized",
 ]  # fmt: skip

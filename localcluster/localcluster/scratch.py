@@ -1,4 +1,4 @@
-"""The directory of a cluster without `data_dir`: created at the start, deleted at the end or, after a kill, by the next one."""
+"""The directory of a cluster: created at the start, deleted at the end or, after a kill, by the next one."""
 
 import fcntl
 import os

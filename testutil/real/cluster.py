@@ -122,7 +122,7 @@ async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
 async def _command(directory: Path, server: str) -> AsyncIterator[Cluster]:
     """The cluster of ``jobcommon up``, whose pods are processes."""
     path = directory / f"{ADMINISTRATOR}.kubeconfig"
-    arguments = ("up", "--no-operators", "--server", server, "--data-dir", str(directory / "data"), "--kubeconfig", str(path))
+    arguments = ("up", "--no-operators", "--server", server, "--kubeconfig", str(path))
     process = Process("cluster", arguments, directory / "cluster.log")
     await process.start()
     try:

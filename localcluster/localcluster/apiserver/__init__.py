@@ -7,9 +7,8 @@ interface; `localcluster.apiserver.inprocess.InProcessTransport` behind the Tran
 from localcluster.apiserver.env import Env
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.http import serve
-from localcluster.apiserver.journal import FileJournal, JournalError
 from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.users import ADMIN, User
 from localcluster.apiserver.watch import WatchStream
 
-__all__ = ["ADMIN", "ApiError", "ApiServer", "Env", "FileJournal", "JournalError", "User", "WatchStream", "serve"]
+__all__ = ["ADMIN", "ApiError", "ApiServer", "Env", "User", "WatchStream", "serve"]

@@ -152,12 +152,6 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-def not_stored(error: OSError) -> ApiError:
-    """500: the write could not be stored; nothing has changed."""
-    why = error.strerror or str(error)
-    return ApiError(500, "InternalError", f"Internal error occurred: the change was not stored: {why[:1].lower()}{why[1:]}")
-
-
 def forbidden_error(resource: str, group: str, name: str, why: str, causes: Sequence[Mapping[str, str]] = ()) -> ApiError:
     """403 by authorisation or admission."""
     what = f'{qualified(resource, group)} "{name}"' if name else qualified(resource, group)

@@ -14,8 +14,7 @@ from localcluster.apiserver.call import Call
 from localcluster.apiserver.custom import resources_of
 from localcluster.apiserver.documents import Documents
 from localcluster.apiserver.env import Env
-from localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, not_stored, path_not_found
-from localcluster.apiserver.journal import Journal
+from localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, path_not_found
 from localcluster.apiserver.rbac import Attributes, Authorizer
 from localcluster.apiserver.registry import Registry
 from localcluster.apiserver.resource import Resource
@@ -44,7 +43,7 @@ _STATUS_VERBS: Mapping[str, Handler] = {"get": read.get, "update": update.update
 class ApiServer:
     """An embedded Kubernetes API server.
 
-    `journal` makes writes durable (default: none), `tokens` are static bearer tokens, `history` is the number of changes
+    `tokens` are static bearer tokens, `history` is the number of changes
     kept per resource for watches, `compiled` what a CRD serves (see `Registry`). Creates the system namespaces and roles
     when they are missing.
     """
@@ -53,13 +52,12 @@ class ApiServer:
         self,
         env: Env,
         *,
-        journal: Journal | None = None,
         tokens: Mapping[str, User] | None = None,
         history: int = 4096,
         compiled: Callable[[Obj], list[Resource]] = resources_of,
     ) -> None:
         self.env = env
-        self.storage = Storage(journal, history)
+        self.storage = Storage(history)
         self.registry = Registry(self.storage, compiled)
         self.authorizer = Authorizer(self.storage)
         self.authenticator = Authenticator(env, self.storage, dict(tokens or {}))
@@ -82,16 +80,10 @@ class ApiServer:
             response = self._dispatch(self._call(request, info, user))
         except ApiError as error:
             return error.response()
-        except OSError as error:
-            return not_stored(error).response()
         except RecursionError:
             # Stricter than a real server, which takes ten thousand levels; nothing has been stored.
             return bad_request("the object is nested too deeply").response()
         return response
-
-    def close(self) -> None:
-        """Release the journal. The server must not be used afterwards."""
-        self.storage.journal.close()
 
     def watch(self, request: Request, wake: Callable[[], None], user: User | None = None) -> WatchStream:
         """Open a watch; `wake` is called whenever the stream may have something to drain. Raises ApiError."""

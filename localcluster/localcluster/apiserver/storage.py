@@ -1,7 +1,7 @@
 """The store: objects, one global resourceVersion, and each table's recent history.
 
 A stored object is a dict without ``apiVersion`` and ``kind`` (these belong to the version it is read through) and is never
-mutated; a write replaces it. Every write takes the next resourceVersion, is journalled and appended to its table's `History`,
+mutated; a write replaces it. Every write takes the next resourceVersion and is appended to its table's `History`,
 from which watches and lists at an older resourceVersion are served.
 """
 
@@ -13,7 +13,6 @@ from typing import Any, Final
 import msgspec
 
 from localcluster.apiserver.errors import expired, too_large_version
-from localcluster.apiserver.journal import Entry, Journal, MemoryJournal
 
 Obj = dict[str, Any]
 Key = tuple[str, str]
@@ -78,11 +77,11 @@ class Listeners(dict[Callable[[], None], None]):
 class History:
     """A window on a table's changes, addressed by absolute position; older positions are compacted away."""
 
-    def __init__(self, capacity: int, compacted: int) -> None:
+    def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._changes: list[Change] = []
         self._start = 0
-        self.compacted = compacted
+        self.compacted = 0
         #: Incremented when the table stops being served; watches end then.
         self.epoch = 0
         self.listeners = Listeners()
@@ -134,10 +133,10 @@ class History:
 class Table:
     """All objects of one resource, by namespace and name."""
 
-    def __init__(self, name: str, capacity: int, rv: int) -> None:
+    def __init__(self, name: str, capacity: int) -> None:
         self.name = name
         self.spaces: dict[str, dict[str, Item]] = {}
-        self.history = History(capacity, rv)
+        self.history = History(capacity)
 
     def get(self, namespace: str, name: str) -> Item | None:
         """The current version, or None."""
@@ -189,39 +188,21 @@ def _key(item: Item) -> Key:
 class Storage:
     """Every table of a server under one resourceVersion.
 
-    `history` is the least number of changes kept per table for watches and old lists. Raises whatever the journal raises
-    when what was written before cannot be read back.
+    `history` is the least number of changes kept per table for watches and old lists.
     """
 
-    def __init__(self, journal: Journal | None = None, history: int = 4096) -> None:
-        self.journal: Journal = journal if journal is not None else MemoryJournal()
+    def __init__(self, history: int = 4096) -> None:
         self._capacity = history
         self.tables: dict[str, Table] = {}
         self.feeds: list[deque[Change]] = []
         self.listeners = Listeners()
-        self.rv = self._started = 0
-        for entry in self.journal.load():
-            self._replay(entry)
-        # History does not survive a restart: a watch from before it gets a 410, as from the real server.
-        self._started = self.rv
-        for table in self.tables.values():
-            table.history.compacted = self.rv
-
-    def _replay(self, entry: Entry) -> None:
-        self.rv = max(self.rv, entry.rv)
-        if not entry.table:
-            return
-        table = self.table(entry.table)
-        if entry.obj is not None:
-            table.set(Item(entry.namespace, entry.name, entry.rv, entry.obj))
-        elif item := table.get(entry.namespace, entry.name):
-            table.drop(item)
+        self.rv = 0
 
     def table(self, name: str) -> Table:
         """The table of a resource, made on first use."""
         table = self.tables.get(name)
         if table is None:
-            table = self.tables[name] = Table(name, self._capacity, self._started)
+            table = self.tables[name] = Table(name, self._capacity)
         return table
 
     def check_version(self, rv: int) -> None:
@@ -230,28 +211,22 @@ class Storage:
             raise too_large_version(rv, self.rv)
 
     def put(self, table_name: str, namespace: str, name: str, obj: Obj) -> Item:
-        """Store `obj` under the next resourceVersion, which is set in a copy of its metadata. Raises the journal's OSError."""
+        """Store `obj` under the next resourceVersion, which is set in a copy of its metadata."""
         table = self.table(table_name)
         old = table.get(namespace, name)
         item = Item(namespace, name, self.rv + 1, _versioned(obj, self.rv + 1))
-        # The journal first: a write that it refuses (a full disk) must not take effect.
-        self.journal.append(Entry(item.rv, table_name, namespace, name, item.obj))
         self.rv = item.rv
         table.set(item)
         self._publish(table, Change(table_name, MODIFIED if old else ADDED, self.rv, item, old))
         return item
 
     def remove(self, table_name: str, namespace: str, name: str) -> Item:
-        """Delete an object; the result is its last state with the resourceVersion of the deletion.
-
-        Raises KeyError, and the journal's OSError.
-        """
+        """Delete an object; the result is its last state with the resourceVersion of the deletion. Raises KeyError."""
         table = self.table(table_name)
         old = table.get(namespace, name)
         if old is None:
             raise KeyError(name)
         item = Item(namespace, name, self.rv + 1, _versioned(old.obj, self.rv + 1))
-        self.journal.append(Entry(item.rv, table_name, namespace, name, None))
         self.rv = item.rv
         table.drop(old)
         self._publish(table, Change(table_name, DELETED, self.rv, item, old))

@@ -1,7 +1,7 @@
 """How controllers reach the API server: reads from its store, writes as requests.
 
 Reads see stored objects (without apiVersion and kind, never to be mutated). Writes go through `Server.handle`, so they
-pass the same checks, and are journalled and watched like those of any client.
+pass the same checks, and are watched like those of any client.
 """
 
 from collections import deque
@@ -42,10 +42,6 @@ class Server(Protocol):
     def handle(self, request: Request, user: User | None = None) -> Response:
         """Answer one request."""
         ...
-
-
-class NotStoredError(Exception):
-    """The server could not store a write (a full disk); the same write is due again."""
 
 
 class Access:
@@ -94,12 +90,9 @@ class Access:
         return "/".join(parts)
 
     def send(self, method: str, path: str, body: Obj | None = None, content_type: str = JSON) -> Response:
-        """Send a request as this controller. Raises NotStoredError."""
+        """Send a request as this controller."""
         encoded = None if body is None else msgspec.json.encode(body)
-        response = self._server.handle(Request(method, path, (), encoded, content_type), self.user)
-        if response.status >= 500:
-            raise NotStoredError(response.body.decode())
-        return response
+        return self._server.handle(Request(method, path, (), encoded, content_type), self.user)
 
     def delete(self, resource: Resource, item: Item, policy: str = "Background") -> Response:
         """Delete exactly this object: the uid is a precondition."""

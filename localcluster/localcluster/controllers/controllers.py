@@ -4,23 +4,18 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from localcluster.controllers.access import Access, NotStoredError, Server
+from localcluster.controllers.access import Access, Server
 from localcluster.controllers.definitions import DefinitionController
 from localcluster.controllers.event_ttl import EventTtl
 from localcluster.controllers.garbage_collector import GarbageCollector
 from localcluster.controllers.namespaces import NamespaceContents, NamespaceController
-
-_RETRY_SECONDS = 1.0
 
 
 class Controller(Protocol):
     """One level-triggered loop body."""
 
     def step(self) -> float | None:
-        """Do what is due; returns the time (Unix seconds) when something is due again without a change.
-
-        Raises NotStoredError: then the same is due again.
-        """
+        """Do what is due; returns the time (Unix seconds) when something is due again without a change."""
         ...
 
 
@@ -57,17 +52,11 @@ class Controllers:
         storage = self._server.storage
         while True:
             self._seen = storage.rv
-            timers = [self._stepped(controller) for controller in self._controllers]
+            timers = [controller.step() for controller in self._controllers]
             if self._seen == storage.rv:
                 break
         due = [timer for timer in timers if timer is not None]
         return min(due) if due else None
-
-    def _stepped(self, controller: Controller) -> float | None:
-        try:
-            return controller.step()
-        except NotStoredError:
-            return self._server.env.now() + _RETRY_SECONDS
 
     async def run(self) -> None:
         """Step whenever the store changed or a timer is due, until cancelled."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.storage import DELETED, Change, Item
-from localcluster.controllers.access import Access, NotStoredError
+from localcluster.controllers.access import Access
 from localcluster.finalizers import FOREGROUND, ORPHAN
 
 #: See testutil/sim/assumptions.toml.
@@ -43,11 +43,7 @@ class GarbageCollector:
         while self._dirty:
             where = next(iter(self._dirty))
             del self._dirty[where]
-            try:
-                self._process(where)
-            except NotStoredError:
-                self._dirty[where] = None
-                raise
+            self._process(where)
             self._absorb()
         return None
 

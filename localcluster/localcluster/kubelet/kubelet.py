@@ -1,7 +1,6 @@
 """The kubelet of the embedded cluster: one node, whose pods are processes of this machine."""
 
 import asyncio
-import shutil
 import time
 from collections.abc import Callable
 from typing import Any, Self
@@ -42,7 +41,7 @@ class Kubelet:
         self.backend = Backend(self._workers.get, self._log_path, now)
 
     async def __aenter__(self) -> Self:
-        """Detect the possible isolation, register the node, and take over the existing pods. Raises ClientError."""
+        """Detect the possible isolation, register the node, and take over the pods that are bound to it. Raises ClientError."""
         options = self.options
         loop = asyncio.get_running_loop()
         isolation = options.isolation or await detect()
@@ -69,7 +68,6 @@ class Kubelet:
         self._tasks.append(asyncio.create_task(beating))
         for informer in informers:
             await informer.synced.wait()
-        await asyncio.to_thread(self._forget_old_pods, {pod["metadata"]["uid"] for pod in self._pods.objects.values()})
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -91,12 +89,6 @@ class Kubelet:
 
     def _log_path(self, uid: str, container: str, attempt: int) -> Any:
         return self._shared.log_path(uid, container, attempt)
-
-    def _forget_old_pods(self, known: set[str]) -> None:
-        root = self.options.data_dir / "pods"
-        for directory in root.iterdir() if root.exists() else ():
-            if directory.name not in known:
-                shutil.rmtree(directory, ignore_errors=True)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):

@@ -13,7 +13,6 @@ from localcluster.kubelet.environment import ConfigError
 from localcluster.kubelet.lifecycle import TERMINAL, Container, ContainerState, Decision, Stop, decide
 from localcluster.kubelet.options import Shared
 from localcluster.kubelet.probes import Prober
-from localcluster.kubelet.recovery import recover
 from localcluster.kubelet.sandbox import ImageNameError, NoCommandError, Sandbox, VolumeError
 from localcluster.kubelet.status import pod_status
 
@@ -38,13 +37,12 @@ class PodWorker:
         self._changed_objects: set[tuple[str, str] | None] = set()
         self._reported: dict[str, int] = {}
         self._gone = False
-        known = recover(pod, shared.pod_dir(self.uid) / "logs", shared.now())
+        self._specs = _containers_of(pod)
         self.containers = {
-            name: ContainerProcess(name, self.uid, shared.now, self._wake.set, shared.options.restart.reset, self.event, seen)
-            for name, seen in known.items()
+            name: ContainerProcess(name, self.uid, shared.now, self._wake.set, shared.options.restart.reset, self.event)
+            for name in self._specs
         }
         self._probers: dict[str, Prober] = {}
-        self._specs = _containers_of(pod)
         self.task = asyncio.create_task(self._run(), name=f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
 
     def update(self, pod: Object) -> None:
@@ -177,7 +175,6 @@ class PodWorker:
     def _admit(self) -> None:
         """Fields of our own status that containers may ask for by the downward API, before they are first written."""
         status = self.pod.setdefault("status", {})
-        # A cluster that comes back from its data directory gives its pods new ones.
         if status.get("podIP") != self.address:
             host = self._shared.options.host_address
             status |= {"podIP": self.address, "podIPs": [{"ip": self.address}]}

@@ -9,7 +9,6 @@ from typing import Any
 
 from localcluster.apiserver import ADMIN, ApiServer, Env
 from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.apiserver.journal import FileJournal
 from localcluster.kubelet.api import Api
 from localcluster.kubelet.kubelet import Kubelet
 from localcluster.kubelet.lifecycle import Settings
@@ -126,15 +125,11 @@ class Cluster:
 
 
 @contextlib.asynccontextmanager
-async def cluster(data_dir: Path, *, journal: Path | None = None, **changes: Any) -> AsyncIterator[Cluster]:
+async def cluster(data_dir: Path, **changes: Any) -> AsyncIterator[Cluster]:
     """A server and a kubelet; what is left running at the end is stopped."""
-    server = ApiServer(Env.system(), journal=FileJournal(journal)) if journal else ApiServer(Env.system())
-    transport = InProcessTransport(server, user=ADMIN)
-    try:
-        async with Kubelet(transport, options(data_dir, **changes)) as kubelet:
-            yield Cluster(kubelet, Api(transport))
-    finally:
-        server.close()
+    transport = InProcessTransport(ApiServer(Env.system()), user=ADMIN)
+    async with Kubelet(transport, options(data_dir, **changes)) as kubelet:
+        yield Cluster(kubelet, Api(transport))
 
 
 def state(found: Object, container: str = "main") -> Object:

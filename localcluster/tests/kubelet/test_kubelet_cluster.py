@@ -1,8 +1,6 @@
 """Sessions in running pods, and the life of the kubelet itself: no process outlives it, nothing reported is lost."""
 
-import asyncio
 import contextlib
-import errno
 import os
 import signal
 import subprocess
@@ -14,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver.journal import Entry, FileJournal
-from localcluster.errors import StatusError
 from localcluster.kubelet.process import Isolation, detect
 from localcluster.pod_backend import PodBackendError
 from tests.kubelet.process_cluster import Caller, Cluster, cluster, processes_with, shell, state
@@ -113,62 +109,6 @@ async def test_a_node_that_was_given_up_is_ready_again(tmp_path: Path) -> None:
             }
 
         await polled(lambda: local.api.call("GET", "/api/v1/nodes/local"), ready)
-
-
-async def test_a_kubelet_that_starts_again_counts_what_was_running(tmp_path: Path) -> None:
-    data, journal = tmp_path / "data", tmp_path / "journal"
-    data.mkdir()
-    journal.mkdir()
-    always = {"restartPolicy": "Always"}
-    async with cluster(data, journal=journal) as local:
-        await local.create(shell("done", "echo kept"))
-        await local.create(shell("once", WAIT))
-        await local.create(shell("again", WAIT, spec=always))
-        await local.ended("done")
-        for name in ("once", "again"):
-            await local.running(name)
-            await local.log_with(name, "up")
-    async with cluster(data, journal=journal) as local:
-        once = await local.ended("once")
-        terminated = state(once)["state"]["terminated"]
-        assert (terminated["exitCode"], terminated["reason"]) == (137, "ContainerStatusUnknown")
-        again = await local.until("again", lambda s: s["containerStatuses"][0]["restartCount"] == 1)
-        await local.running("again")
-        assert state(again)["lastState"]["terminated"]["exitCode"] == 137
-        assert await local.logs("done") == "kept\n"
-        assert (await local.logs("again", previous=True)).startswith("up\n")
-        assert (await local.get("done"))["status"]["containerStatuses"][0]["restartCount"] == 0  # type: ignore[index]
-
-
-async def test_training_goes_on_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first process writes on, its end is reported once there is room, and what waited then starts."""
-    append, full, refused = FileJournal.append, False, asyncio.Event()
-
-    def limited(journal: FileJournal, entry: Entry) -> None:
-        if full:
-            refused.set()
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        append(journal, entry)
-
-    monkeypatch.setattr(FileJournal, "append", limited)
-    data, journal = tmp_path / "data", tmp_path / "journal"
-    data.mkdir()
-    flag = tmp_path / "go"
-    async with cluster(data, journal=journal) as local:
-        await local.create(shell("p", f"until test -e {flag}; do sleep 0.02; done; echo done"))
-        await local.running("p")
-        full = True
-        with pytest.raises(StatusError, match="no space left on device"):
-            await local.create(shell("q", "exit 0"))
-        refused.clear()
-        flag.touch()
-        await local.log_with("p", "done")
-        async with asyncio.timeout(PATIENCE):
-            await refused.wait()  # the kubelet reports the end
-        full = False
-        await local.create(shell("q", "exit 0"))
-        for name in ("p", "q"):
-            assert (await local.ended(name))["status"]["phase"] == "Succeeded"
 
 
 PROGRAM = """

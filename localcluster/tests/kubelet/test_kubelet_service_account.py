@@ -82,7 +82,7 @@ async def running(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     (tmp_path / ".kube/config").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **own}))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    async with local_cluster(data_dir=Path("state"), stop_grace=1.0) as cluster:
+    async with local_cluster(stop_grace=1.0) as cluster:
         found = Running(cluster, isolation)
         for name in ACCOUNTS:
             await found.api.call("POST", found.path("serviceaccounts"), {"metadata": {"name": name}})

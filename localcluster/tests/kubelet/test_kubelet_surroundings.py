@@ -1,4 +1,4 @@
-"""Environment, volumes, names, logs, probes, placement and recovery: what the kubelet works out without running anything."""
+"""Environment, volumes, names, logs and placement: what the kubelet works out without running anything."""
 
 import base64
 import errno
@@ -14,7 +14,6 @@ from localcluster.kubelet.container import termination_message
 from localcluster.kubelet.environment import ConfigError, container_environment, expand
 from localcluster.kubelet.hosts import Names
 from localcluster.kubelet.logs import read_log
-from localcluster.kubelet.recovery import recover
 from localcluster.kubelet.shim.logfile import LogFile
 from localcluster.kubelet.volumes import mount_source, projected_files, write_files
 from localcluster.pod_backend import LogOptions
@@ -270,36 +269,6 @@ def test_placement(
 ) -> None:
     found = scheduler.unschedulable(item, running, {"metadata": {"labels": {"os": "linux"}}, "spec": node}, capacity)
     assert found == (f"0/1 nodes are available: {why}" if why else "")
-
-
-TERMINATED = {"exitCode": 3, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}
-
-
-RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
-
-
-@pytest.mark.parametrize(
-    ("status", "logged", "run", "last"),
-    [
-        (None, [], None, None),
-        (None, [0], (0, 137, "ContainerStatusUnknown"), None),
-        ({"restartCount": 1, "state": RUNNING, "lastState": {"terminated": TERMINATED}},
-         [0, 1], (1, 137, "ContainerStatusUnknown"), 3),
-        ({"restartCount": 0, "state": {"terminated": TERMINATED}}, [0], (0, 3, "Error"), None),
-        ({"restartCount": 0, "state": {"terminated": TERMINATED}}, [0, 1], (1, 137, "ContainerStatusUnknown"), 3),
-        ({"restartCount": 2, "state": {"waiting": {}}, "lastState": {"terminated": TERMINATED}}, [2], (2, 3, "Error"), None),
-    ],
-)  # fmt: skip
-def test_recovery(
-    tmp_path: Path, status: dict[str, Any] | None, logged: list[int], run: tuple[int, int, str] | None, last: int | None
-) -> None:
-    (tmp_path / "c").mkdir()
-    for attempt in logged:
-        (tmp_path / "c" / f"{attempt}.log").touch()
-    item = {**POD, "status": {"containerStatuses": [{"name": "c", **status}]} if status else {}}
-    seen = recover(item, tmp_path, 2e9)["c"]
-    assert (seen.run and (seen.run.attempt, seen.run.exit_code, seen.run.reason)) == run
-    assert (seen.last and seen.last.exit_code) == last
 
 
 async def shown(path: Path, **changes: Any) -> str:

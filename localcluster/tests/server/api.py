@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localcluster.apiserver.env import Env
-from localcluster.apiserver.journal import Journal
 from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.users import ADMIN, User
 from localcluster.apiserver.watch import WatchStream
@@ -73,9 +72,9 @@ class Watch:
 class Api:
     """A server with a virtual clock, spoken to in process."""
 
-    def __init__(self, journal: Journal | None = None, *, history: int = 4096, tokens: dict[str, User] | None = None) -> None:
+    def __init__(self, *, history: int = 4096, tokens: dict[str, User] | None = None) -> None:
         self.now = START
-        self.server = ApiServer(Env.seeded(1, lambda: self.now), journal=journal, history=history, tokens=tokens)
+        self.server = ApiServer(Env.seeded(1, lambda: self.now), history=history, tokens=tokens)
 
     def send(
         self,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.credentials import Credentials, write_secret
+from localcluster.credentials import write_secret
 from localcluster.kubeconfig import KubeconfigError, written
 
 NOBODY = 65534
@@ -15,7 +15,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a fil
 
 
 def kubeconfig(path: Path) -> None:
-    with written(path, "token", keep=True):
+    with written(path, "token"):
         pass
 
 
@@ -39,7 +39,7 @@ def test_a_directory_of_another_user_is_refused(write: Callable[[Path], None], t
 
 def test_a_directory_made_for_a_kubeconfig_is_ignored_by_git_and_goes_with_it(tmp_path: Path) -> None:
     path = tmp_path / ".jobcommon/kubeconfig"
-    with written(path, "token", keep=False):
+    with written(path, "token"):
         assert (path.parent / ".gitignore").read_text().endswith("\n*\n")
     assert not path.parent.exists()
 
@@ -49,7 +49,7 @@ def test_a_directory_with_files_of_others_stays(tmp_path: Path, other: str) -> N
     path = tmp_path / "mine/kubeconfig"
     path.parent.mkdir()
     (path.parent / other).write_text("mine")
-    with written(path, "token", keep=False):
+    with written(path, "token"):
         pass
     assert [one.name for one in path.parent.iterdir()] == [other]
 
@@ -83,9 +83,3 @@ def test_drafts_that_are_there_already_are_not_written_to(tmp_path: Path) -> Non
     secret(tmp_path / "token")
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
     assert draft.read_bytes() == b""
-
-
-def test_credentials_are_kept_for_this_user_only(tmp_path: Path) -> None:
-    kept = Credentials.kept_in(tmp_path / "data")
-    assert Credentials.kept_in(tmp_path / "data").token == kept.token
-    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "data").iterdir()} == {0o600}
