@@ -10,8 +10,7 @@ import yaml
 from jobcommon.api.text import clean
 from jobcommon.cli.convert import ConvertError, convert, is_convertible
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.input import read_text
-from jobcommon.cli.manifests import read_documents
+from jobcommon.cli.input import read_documents, read_text
 from jobcommon.cli.yaml_document import LIMITS
 from jobcommon.cli.yaml_scalars import Dumper
 

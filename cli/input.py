@@ -1,12 +1,16 @@
-"""Reading the user's files, with a limit on their size (attack case S13)."""
+"""Reading the user's files, with limits (attack case S13)."""
 
 import http.client
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
 from jobcommon.cli.errors import UserError
+from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
 
 STDIN = "-"
 ADDRESSES = ("https://", "http://")
@@ -53,3 +57,12 @@ def _fetch(address: str, size: int) -> str:
     with urllib.request.urlopen(address, timeout=ANSWER_SECONDS) as answer:  # noqa: S310  of the two schemes above only
         body: bytes = answer.read(size)
     return body.decode("utf-8")
+
+
+def read_documents(source: str, text: str, limits: Limits = LIMITS) -> Iterator[tuple[yaml.Node, object]]:
+    """The documents in the text of a file, with their nodes. Raises `UserError`, which names the place."""
+    try:
+        yield from documents(text, limits)
+    except DocumentError as error:
+        where = f"{source}:{error.line}:{error.column}" if error.line else source
+        raise UserError(f"{where}: {error.path}: {error.message}" if error.path else f"{where}: {error.message}") from None

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.input import STDIN, is_address, read_text
-from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents, line_of
+from jobcommon.cli.input import STDIN, is_address, read_documents, read_text
+from jobcommon.cli.yaml_document import LIMITS, Limits, line_of
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 #: For the letters that an API server appends to a generateName.
@@ -93,15 +93,6 @@ def _files(name: str) -> list[str]:
 def _manifests(source: str, text: str, limits: Limits, fresh: bool) -> Iterator[Manifest]:
     for node, body in read_documents(source, text, limits):
         yield from _objects(source, line_of(node), body, fresh, node)
-
-
-def read_documents(source: str, text: str, limits: Limits = LIMITS) -> Iterator[tuple[yaml.Node, object]]:
-    """The documents in the text of a file, with their nodes. Raises `UserError`, which names the place."""
-    try:
-        yield from documents(text, limits)
-    except DocumentError as error:
-        where = f"{source}:{error.line}:{error.column}" if error.line else source
-        raise UserError(f"{where}: {error.path}: {error.message}" if error.path else f"{where}: {error.message}") from None
 
 
 def _objects(source: str, line: int, body: object, fresh: bool, node: yaml.Node | None = None) -> Iterator[Manifest]:
