@@ -41,41 +41,15 @@ def check_definitions(state: ClusterState, frameworks: Sequence[Framework], ours
 
 
 def _check(framework: Framework, found: Json, ours: Json) -> Iterator[Finding]:
-    name_of_it = definition_name(framework)
     wanted = {version["name"]: version for version in ours["spec"]["versions"]}
     spec = found.get("spec") or {}
     served = {str(one.get("name")): one for one in spec.get("versions") or () if one.get("served")}
-    for condition in (found.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "Established" and condition.get("status") == "False":
-            what, why = (
-                f"is not established: {condition.get('message', '')}",
-                f"the API server does not serve {framework.plural}",
-            )
-            yield _error(framework, what, why, f"kubectl describe crd {name_of_it}")
     for name, version in wanted.items():
         if name not in served:
             more = ", and the operator reads this version" if version["storage"] else ""
             yield _error(framework, f"does not serve version {name}", f"jobs of {framework.group}/{name} are refused{more}")
         else:
             yield from _prunes(framework, name, version, served[name])
-    stored = [str(name) for name in (found.get("status") or {}).get("storedVersions") or ()]
-    if unknown := [name for name in stored if name not in wanted]:
-        yield _error(
-            framework, f"has objects stored as {', '.join(unknown)}, which our definition does not have",
-            "the API server refuses our definition while objects are stored so",
-            f"kubectl get {framework.plural} --all-namespaces -o yaml | kubectl replace -f - && kubectl patch crd "
-            f"{name_of_it} --subresource=status --type merge "
-            f"-p '{{\"status\":{{\"storedVersions\":[\"{_storage(spec)}\"]}}}}'",
-        )  # fmt: skip
-    if (spec.get("conversion") or {}).get("strategy") == "Webhook":
-        service = (((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")) or {}
-        where = f"{service.get('namespace', '')}/{service.get('name', '')}".strip("/") or "a URL"
-        yield _error(
-            framework, f"converts versions by a webhook at {where}",
-            "once that server is gone, jobs can only be read in the stored version; ours needs no webhook",
-            f"kubectl patch crd {name_of_it} --type merge "
-            "-p '{\"spec\":{\"conversion\":{\"strategy\":\"None\",\"webhook\":null}}}'",
-        )  # fmt: skip
 
 
 def _prunes(framework: Framework, name: str, wanted: Mapping[str, Any], served: Json) -> Iterator[Finding]:
@@ -87,8 +61,6 @@ def _prunes(framework: Framework, name: str, wanted: Mapping[str, Any], served: 
     if spec := {field for field in missing if field.startswith("spec")}:
         why = "these fields of a manifest are dropped without an error, or refused by kubectl"
         yield replace(_error(framework, f"drops fields of {name}: {_in_short(spec)}", why), severity=Severity.WARNING)
-    if "status" not in (served.get("subresources") or {}):
-        yield _error(framework, f"has no status subresource in {name}", "the operator cannot write a status")
 
 
 def _prunes_status(framework: Framework, version: str, fields: set[str]) -> Finding:
@@ -99,10 +71,6 @@ def _prunes_status(framework: Framework, version: str, fields: set[str]) -> Find
 def _in_short(fields: set[str]) -> str:
     more = f" and {len(fields) - _MOST_NAMED} more" if len(fields) > _MOST_NAMED else ""
     return ", ".join(sorted(fields)[:_MOST_NAMED]) + more
-
-
-def _storage(spec: Json) -> str:
-    return next((str(one.get("name")) for one in spec.get("versions") or () if one.get("storage")), "")
 
 
 def _error(framework: Framework, what: str, why: str, fix: str = "") -> Finding:

@@ -37,9 +37,7 @@ class OwnOperator:
     lease: str
     gang: str
     kueue: str
-    domain: str
     account: str
-    version: str
     mpi_exec: bool
     replicas: int
     ready: int
@@ -90,9 +88,7 @@ def _own(deployment: Json, frameworks: Sequence[Framework]) -> OwnOperator | Non
             lease=next(iter(_values(command, "--lease-name")), "jobcommon-operator"),
             gang=next(iter(_values(command, "--gang-scheduler-name")), ""),
             kueue=next(iter(_values(command, "--kueue")), ""),
-            domain=next(iter(_values(command, "--cluster-domain")), ""),
             account=str(pod.get("serviceAccountName") or "default"),
-            version=str(labels.get("app.kubernetes.io/version", "")),
             mpi_exec="--no-mpi-exec" not in command,
             replicas=_replicas(deployment),
             ready=int((deployment.get("status") or {}).get("readyReplicas") or 0),

@@ -73,16 +73,10 @@ def _webhooks(state: ClusterState, frameworks: Sequence[Framework]) -> Iterator[
         for hook in configuration.get("webhooks") or ():
             plurals = _asked_about(hook, frameworks)
             service = ((hook.get("clientConfig") or {}).get("service")) or {}
-            if not plurals or "kueue" in f"{name} {hook.get('name', '')} {service.get('name', '')}":
-                continue
-            what = f"its webhook {hook.get('name', '')} is asked about {', '.join(plurals)}"
-            fix = f"kubectl delete {kind.lower()} {name}"
-            if _REFERENCE_WEBHOOK in f"{name} {service.get('name', '')}":
+            if plurals and _REFERENCE_WEBHOOK in f"{name} {service.get('name', '')}":
+                what = f"its webhook {hook.get('name', '')} is asked about {', '.join(plurals)}"
                 why = "it refuses jobs that are valid here, and all jobs once its operator is stopped"
-                yield Finding(Severity.ERROR, f"{kind} {name}", what, why, fix)
-            else:
-                why = "if its server does not answer, jobs cannot be created or changed"
-                yield Finding(Severity.WARNING, f"{kind} {name}", what, why, f"{fix}   # if nothing needs it")
+                yield Finding(Severity.ERROR, f"{kind} {name}", what, why, f"kubectl delete {kind.lower()} {name}")
 
 
 def _asked_about(hook: Json, frameworks: Sequence[Framework]) -> list[str]:

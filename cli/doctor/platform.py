@@ -1,11 +1,9 @@
-"""Checks of what the operators run on: the API server's version, their own Deployments, rights, Kueue, gang schedulers."""
+"""Checks of what the operators run on: the API server's version, their own Deployments, rights, Kueue, Trainer."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
-import jobcommon
-from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, candidates, gang_scheduler
 from jobcommon.api.kueue import (
     CONFIGURATION,
     INTEGRATED,
@@ -17,7 +15,7 @@ from jobcommon.api.kueue import (
 )
 from jobcommon.cli.doctor.finding import Finding, Severity
 from jobcommon.cli.doctor.operators import OwnOperator
-from jobcommon.cli.doctor.state import ClusterState, names
+from jobcommon.cli.doctor.state import ClusterState
 from jobcommon.framework import Framework
 
 OLDEST = (1, 29)
@@ -25,13 +23,10 @@ KUEUE = "kueue.x-k8s.io"
 KUEUE_DEPLOYMENT = "kueue-controller-manager"
 # The integrations that bring Kueue's webhook for pods: `ImplicitlyEnabledFrameworkNames` in pkg/controller/jobs.
 _POD_INTEGRATIONS = {"pod", "deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"}
-_ZONE = re.compile(r"^\s*kubernetes\s+(?!\S*\.arpa)([^\s{]+)", re.MULTILINE)
 _NO_QUOTA = "such a job with a queue label runs at once, outside of every quota"
 _TRAINER, _JOBSET = "trainer.kubeflow.org", "jobset.x-k8s.io"
 _TRAINJOB = f"{_TRAINER}/trainjob"
 _TRAINER_CONTROLLER = "trainer-controller-manager"
-_VOLCANO_GROUP = VOLCANO.api_version.partition("/")[0]
-_COSCHEDULING_GROUP = COSCHEDULING.api_version.partition("/")[0]
 
 
 def check_platform(state: ClusterState, frameworks: Sequence[Framework], own: Sequence[OwnOperator]) -> Iterator[Finding]:
@@ -39,8 +34,6 @@ def check_platform(state: ClusterState, frameworks: Sequence[Framework], own: Se
     yield from _version(state)
     for operator in own:
         yield from _deployment(operator)
-        yield from _gang(state, operator)
-        yield from _domain(state, operator)
     yield from _rights(state)
     if KUEUE in state.groups:
         ours = {kind for operator in own if operator.kueue == OWN for kind in operator.kinds}
@@ -65,52 +58,6 @@ def _deployment(operator: OwnOperator) -> Iterator[Finding]:
         yield error("has 0 replicas", "its jobs do not advance", f"kubectl scale deployment {place} --replicas=1")
     elif not operator.ready:
         yield error("has no pod that is ready", "its jobs do not advance", f"kubectl logs deployment/{place}")
-    if operator.version not in ("", jobcommon.__version__):
-        yield Finding(
-            Severity.NOTE, operator.place, f"is of version {operator.version}, this command of {jobcommon.__version__}",
-            "definitions and rights were compared with those of this command's version",
-        )  # fmt: skip
-
-
-def _gang(state: ClusterState, operator: OwnOperator) -> Iterator[Finding]:
-    served = {group for group in (_VOLCANO_GROUP, _COSCHEDULING_GROUP) if group in state.groups}
-    if not operator.gang:
-        if served:
-            yield Finding(
-                Severity.NOTE, operator.place,
-                f"does not use gang scheduling, although the cluster serves {', '.join(sorted(served))}",
-                "pods of a job are placed one by one, and two jobs can hold half of what each needs",
-                "set the chart's value gangScheduler (docs/gang-scheduling.md)",
-            )  # fmt: skip
-        return
-    if candidates(operator.gang) or gang_scheduler(operator.gang) == NATIVE:
-        return  # The group has other versions, too: its jobs say what is missing.
-    group = _VOLCANO_GROUP if operator.gang.lower() == VOLCANO.name else _COSCHEDULING_GROUP
-    if group not in state.groups and "API groups" not in state.unread:
-        yield Finding(
-            Severity.ERROR, operator.place, f"uses the gang scheduler {operator.gang}, but {group} is not served",
-            "no PodGroup can be created, so jobs wait",
-            f"install {operator.gang}, or set the chart's value gangScheduler to \"\"",
-        )  # fmt: skip
-    elif group == _VOLCANO_GROUP and "Deployments" not in state.unread and not _has_ready(state, "volcano-scheduler"):
-        yield Finding(
-            Severity.WARNING, operator.place, "uses the gang scheduler volcano, but no ready volcano-scheduler was found",
-            "pods with schedulerName volcano stay Pending without it",
-            "kubectl get deployments --all-namespaces | grep volcano",
-        )  # fmt: skip
-
-
-def _domain(state: ClusterState, operator: OwnOperator) -> Iterator[Finding]:
-    zone = _ZONE.search(str(((state.dns or {}).get("data") or {}).get("Corefile")))
-    if operator.domain and zone and zone[1].rstrip(".") != operator.domain:
-        yield Finding(
-            Severity.ERROR, operator.place, f"names replicas in the domain {operator.domain}, and CoreDNS serves {zone[1]}",
-            "such names do not resolve", f"set the chart's value clusterDomain to {zone[1]}",
-        )  # fmt: skip
-
-
-def _has_ready(state: ClusterState, name: str) -> bool:
-    return any(names(one)[1] == name and (one.get("status") or {}).get("readyReplicas") for one in state.deployments)
 
 
 def _rights(state: ClusterState) -> Iterator[Finding]:

@@ -107,7 +107,6 @@ async def read_state(transport: Transport, frameworks: Sequence[Framework]) -> C
         deployments=await reader.items("Deployments", "/apis/apps/v1/deployments"),
         batch_jobs=await reader.items("batch Jobs", "/apis/batch/v1/jobs"),
         jobs=[job for framework in frameworks for job in await _jobs(reader, framework)],
-        dns=await reader.document("ConfigMap coredns in kube-system", "/api/v1/namespaces/kube-system/configmaps/coredns"),
         pods=await reader.items("pods", "/api/v1/pods", (("labelSelector", labels.JOB_NAME),)),
     )
     denied = await _denied(reader, state, frameworks)

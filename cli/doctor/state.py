@@ -30,7 +30,7 @@ class ClusterState:
     """What could be read. `unread` says of the rest what it is and why it could not be read.
 
     `definitions` are by name, None for one that does not exist. `groups` are the API groups that are served. `jobs` are
-    those of our kinds, and `pods` those of jobs. `dns` is the configuration of CoreDNS. `kueue_denied` is what Kueue's
+    those of our kinds, and `pods` those of jobs. `kueue_denied` is what Kueue's
     ServiceAccount lacks to read our kinds.
     """
 
@@ -45,7 +45,6 @@ class ClusterState:
     pods: Sequence[Json] = ()
     kueue_configuration: Json | None = None
     kueue_denied: Denied | None = None
-    dns: Json | None = None
     denied: Sequence[Denied] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
 
