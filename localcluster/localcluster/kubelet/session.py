@@ -1,4 +1,4 @@
-"""Commands run inside a container that is already running: exec and exec probes."""
+"""Commands run inside a container that is already running: exec."""
 
 import asyncio
 import os
@@ -113,18 +113,3 @@ async def _feed(streams: ExecStreams, end: IO[bytes]) -> None:
 async def _hang_up(streams: ExecStreams, process: ShimProcess) -> None:
     await streams.closed()
     process.kill()
-
-
-async def run_quietly(container: ContainerProcess, command: list[str]) -> int:
-    """Run a command without input or output; its exit code. It is killed when this is cancelled."""
-    outcome = _Outcome()
-    devnull = os.open(os.devnull, os.O_RDWR)
-    try:
-        process = _start(container, command, outcome, stdin=devnull, stdout=devnull, stderr=devnull)
-    finally:
-        os.close(devnull)
-    try:
-        await outcome.gone.wait()
-    finally:
-        process.kill()
-    return outcome.code
