@@ -7,8 +7,7 @@ from typing import Any
 from jobcommon.api import labels
 from jobcommon.api.pod import Running, Terminated
 from jobcommon.cli.pod_state import describe, why
-from jobcommon.diagnosis.beside import main_container
-from jobcommon.diagnosis.found import Member
+from jobcommon.diagnosis.found import Member, main_container
 from jobcommon.framework import Framework
 
 

@@ -10,8 +10,7 @@ CREATE_RETRY = "the operator retries, first after 10 s, then at most 10 minutes 
 _REFUSED = re.compile(r"(?:\b(get|update|set image of) )?(\w+)/(\S+) is refused: (.*)", re.DOTALL)
 _DONE = {"get": "read", "update": "updated", "set image of": "changed"}
 _CONFLICT = re.compile(r"(\w+/\S+) already exists(?: and belongs to another owner|, but has lost its labels)")
-_QUOTA = re.compile(r"exceeded quota: ([^,\s]+), requested: (.+?), used: (.+?), limited: ([^;]+)")
-_CREATING = re.compile(r"Error creating: (?:\d+ \w*: )?(.*)", re.DOTALL)
+_QUOTA = re.compile(r"exceeded quota: ([^,\s]+), .*", re.DOTALL)
 
 
 def refusal_in(message: str) -> Cause | None:
@@ -24,21 +23,11 @@ def refusal_in(message: str) -> Cause | None:
     return refusal(f"{refused[2]}/{refused[3]}", refused[4], _DONE.get(refused[1], "created"))
 
 
-def refusal_in_event(message: str) -> Cause | None:
-    """The cause in an event of a create that failed."""
-    found = _CREATING.match(message)
-    return refusal("a pod", found[1]) if found is not None else None
-
-
 def refusal(what: str, message: str, done: str = "created") -> Cause:
     """Why the API server refuses what was to be `done` with `what`."""
     if (quota := _QUOTA.search(message)) is not None:
-        name, requested, used, limited = (part.strip() for part in quota.groups())
-        cause = Cause(
-            Reason.QUOTA_EXCEEDED,
-            f"the quota {name} is used up: requested {requested}, used {used}, limit {limited}",
-            f"delete what is not needed, request less, or have the quota raised: kubectl describe quota {name}",
-        )
+        advice = f"delete what is not needed, request less, or have the quota raised: kubectl describe quota {quota[1]}"
+        cause = Cause(Reason.QUOTA_EXCEEDED, in_short(quota[0]), advice)
     else:
         cause = revealed(message, "refused") or Cause(Reason.REFUSED, in_short(message), "change what the message names")
     return Cause(cause.reason, in_short(f"{what} cannot be {done}: {cause.text}"), cause.advice, then=CREATE_RETRY)

@@ -10,12 +10,11 @@ from jobcommon.api.status import ConditionType, Failure, JobCondition
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.diagnosis.denials import refusal_in, refusal_in_event
+from jobcommon.diagnosis.denials import refusal_in
 from jobcommon.diagnosis.diagnosis import Diagnosis, in_namespace, shown_end
 from jobcommon.diagnosis.failures import (
     alike,
     cause_of_failure,
-    consequences,
     lines_of,
     outline,
     root,
@@ -30,7 +29,7 @@ from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
 from jobcommon.diagnosis.reported import reported
-from jobcommon.diagnosis.resizes import bounds, floor, next_resizes, resizing, smaller, stops_awaited
+from jobcommon.diagnosis.resizes import bounds, next_resizes, resizing, smaller, stops_awaited
 from jobcommon.diagnosis.starting import BARE
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.kueue import not_queued
@@ -92,7 +91,7 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
     if current is None:
         return _of_job(unanswered(found, now))
     if (missed := behind(found, now)) is not None:
-        return _unnoticed(found, missed)
+        return _of_job(missed)
     message = current.message
     if current.type == ConditionType.STALLED:
         return _stalled(found, current, now)
@@ -103,7 +102,7 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
         return _of_job(Cause(Reason.OPERATOR_BLOCKED, in_short(blocked), "change the operator's options"))
     if invalid := said_after(message, SAYS_INVALID):
         return _of_job(_invalid(invalid))
-    refused = refusal_in(message) or _refusal_of_events(found)
+    refused = refusal_in(message)
     return _of_job(refused) if refused is not None else _of_members(found, current, now)
 
 
@@ -138,31 +137,10 @@ def _of_members(found: Found, current: JobCondition, now: float) -> Diagnosis:
             return _restarting(found, ends, now)
         made = _of_pods(found, worst, causes, now)
         shrinks_at, _ = next_resizes(found, now)
-        if not worst[0][0].pod.scheduled and shrinks_at is None:
-            made = replace(made, evidence=(*floor(found), *made.evidence))
-        elif not worst[0][0].pod.scheduled:
+        if not worst[0][0].pod.scheduled and shrinks_at is not None:
             made = replace(made, then="an attempt begins without the pods that have no node by then", at=shrinks_at)
         return replace(made, lines=tuple(found.tails[worst[0][0].pod.name])) if worst[0] in alone else made
     return _progressing(found, current, now)
-
-
-def _unnoticed(found: Found, missed: Cause) -> Diagnosis:
-    """The diagnosis of a job on which no operator acts, with the failure that none has noticed."""
-    made = _of_job(missed)
-    worst = _worst([(m, ended(m, found)) for m in found.members if m.pod.phase == "Failed" and m.pod.deletion_time is None])
-    if not worst or missed.reason != Reason.NO_OPERATOR:
-        return made
-    member, cause = worst[0]
-    runs = [run for container in member.pod.containers if (run := _last_run(container)) is not None]
-    return replace(
-        made,
-        sentence=f"{made.sentence}; {member.replica}: {cause.text}",
-        advice=f"{made.advice}; for {member.replica}: {cause.advice}" if cause.advice else made.advice,
-        lines=tuple(found.logs.get(member.pod.name, ())),
-        replicas=(member.replica,),
-        node=member.pod.node_name,
-        exit_code=next((run.exit_code for run in runs), None),
-    )
 
 
 _BEFORE_GANG = (Reason.VOLUME_CLAIM_NOT_FOUND, Reason.NODE_TOO_SMALL, Reason.NODE_DOES_NOT_ANSWER, Reason.SCHEDULING_GATED)
@@ -287,8 +265,7 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
     evidence = [f"{failure.replica} {ended} at {failure.time}"] if failure.time else []
     lost = ""
     if charged is not failure and (its := cause_of_failure(found, charged)).symptom:
-        names = consequences(found, failure, charged)
-        lost = f"; {'its later runs' if names == [failure.replica] else listed(names)} failed because of it"
+        lost = f"; {'its later runs' if charged.replica == failure.replica else charged.replica} failed because of it"
         lost = lost if not cause.symptom else ""
         evidence.append(f"{charged.replica} ended at {charged.time}: {its.text}")
     others = meanwhile(found, cause, replicas, now, parse_time(failure.time))
@@ -319,17 +296,6 @@ def _of_failure(found: Found, failure: Failure, charged: Failure, now: float) ->
 
 
 # -- waits ----------------------------------------------------------------------------------------------------------------
-
-
-def _refusal_of_events(found: Found) -> Cause | None:
-    """What an operator that reports refusals in events only could not create, while pods are missing."""
-    if len(found.members) >= found.read.total_replicas:
-        return None
-    events = found.events_of(found.read.uid)
-    latest = next(
-        (event for event in events if event.reason in (reasons.FAILED_CREATE_POD, reasons.SUCCESSFUL_CREATE_POD)), None
-    )
-    return refusal_in_event(latest.message) if latest is not None and latest.reason == reasons.FAILED_CREATE_POD else None
 
 
 def _worst(causes: Sequence[tuple[Member, Cause]]) -> list[tuple[Member, Cause]]:
@@ -408,7 +374,7 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
         made = _restarting(found, root(found, current.message, latest=True), now)
         return replace(made, evidence=(*made.evidence, count))
     if running + done < job.total_replicas:
-        return _of_job(_beginning(found, count))
+        return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}"))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
     evidence += [f"last restarted because {in_short(status.last_restart_cause)}"] if status.last_restart_cause else []
     # An operator that owns the Workloads of jobs states no such thing.
@@ -424,15 +390,6 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
         text, advice = f"{job.kind} {job.name} is running {cause.text}: {count}{quiet}", advice or cause.advice
         return replace(_of_job(cause), sentence=text, evidence=(*others, *evidence), advice=advice)
     return Diagnosis(Reason.RUNNING, text, evidence=tuple(evidence), advice=advice, then=then, at=at)
-
-
-def _beginning(found: Found, count: str) -> Cause:
-    names = [str(pod["metadata"]["name"]) for pod in found.predecessors]
-    if not names:
-        return Cause(Reason.STARTING, f"its pods are being created: {count}")
-    ends = [at for pod in found.predecessors if (at := parse_time(pod["metadata"]["deletionTimestamp"])) is not None]
-    text = f"pods of an earlier job of this name are still terminating: {listed(names)}; {count}"
-    return Cause(Reason.STARTING, text, then="its own pods are created when these are gone", at=max(ends, default=None))
 
 
 def _restarting(found: Found, ends: tuple[Failure, Failure] | None, now: float, *begins: str) -> Diagnosis:

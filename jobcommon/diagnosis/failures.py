@@ -18,8 +18,8 @@ from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import ended, of_init, state_of_node
 from jobcommon.diagnosis.stops import stopped
 from jobcommon.reconcile.accounting import failure_of
-from jobcommon.reconcile.ending import PATIENCE_SECONDS, STOPPED, STOPPED_BY_IMAGE, ending_of, last_run
-from jobcommon.reconcile.slots import attempt_of, restart_policy
+from jobcommon.reconcile.ending import PATIENCE_SECONDS, STOPPED, ending_of, last_run
+from jobcommon.reconcile.slots import attempt_of
 
 # Of ends so close together, consequences of others do not decide.
 TOGETHER_SECONDS = 60.0
@@ -34,8 +34,6 @@ _BY_WATCHDOG = "watchdog thread terminated with exception: CUDA error"
 _OF_STOP = re.compile(r"\b(?:SignalException|KeyboardInterrupt|SystemExit|GeneratorExit|SIGTERM)\b")
 # Of a thousand replicas that failed together, so many are compared.
 _MOST_ALIKE = 32
-_OWN_FAULT = ("DeadlineExceeded", STOPPED_BY_IMAGE)
-_REPLACED = "under restartPolicy OnFailure or ExitCode the operator replaces a replica that the platform ended"
 _NUMBER = re.compile(r"\d+")
 
 
@@ -148,20 +146,12 @@ def alike(found: Found, failure: Failure, cause: Cause) -> list[Failure]:
     return [failure, *(f for f in close[:_MOST_ALIKE] if outline(cause_of_failure(found, f)) == outline(cause))]
 
 
-def consequences(found: Found, failure: Failure, charged: Failure) -> list[str]:
-    """The replicas that failed because of that failure, the `charged` one first."""
-    others = [f for f in ends(found) if f.reason != STOPPED and f.replica not in (failure.replica, charged.replica)]
-    close = [f for f in _of_its_attempt(found, others, charged) if _apart(f, charged) <= TOGETHER_SECONDS]
-    lost = [f.replica for f in close[:_MOST_ALIKE] if cause_of_failure(found, f).symptom]
-    return [charged.replica, *dict.fromkeys(lost)]
-
-
 def cause_of_failure(found: Found, failure: Failure) -> Cause:
     """Why a failure occurred."""
     message = failure.message or ""
     if failure.reason == STOPPED:
         return _when_stopped(found, failure)
-    by_platform = ended_by_platform(failure.reason, message, together=found.read.restarts_together)
+    by_platform = ended_by_platform(failure.reason, message)
     if (
         by_platform is not None
         and failure.reason == "DeletionByTaintManager"
@@ -172,7 +162,7 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
             Reason.NODE_LOST, text, "check the node; the replica starts on another one where restartPolicy allows it"
         )
     if by_platform is not None:
-        return _to_be_replaced(by_platform, failure, found)
+        return by_platform
     if failure.exit_code == 0:
         return without_error(failure.replica, found)
     # It may be that of an init container; the pod's status says so while it is there.
@@ -190,24 +180,9 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     return of_init(init[1], cause) if init else cause
 
 
-def _to_be_replaced(cause: Cause, failure: Failure, found: Found) -> Cause:
-    """The cause of an end by the platform, with what would have let the job survive it."""
-    replica = next((one for one in found.read.replicas if str(one) == failure.replica), None)
-    if replica is None or failure.reason in _OWN_FAULT or restart_policy(found.read, replica) != RestartPolicy.NEVER:
-        return cause
-    return replace(cause, advice="; ".join(filter(None, (cause.advice, _REPLACED))))
-
-
-def init_when_stopped(failure: Failure) -> tuple[str, list[str]]:
-    """The init container that ran in a replica which was stopped with its job, and its last lines; "" if the program did."""
-    message = failure.message or ""
-    init = _OF_INIT.search(message) if failure.reason == STOPPED else None
-    return (init[1], _OF_INIT.sub("", message).splitlines()) if init is not None else ("", [])
-
-
 def _when_stopped(found: Found, failure: Failure) -> Cause:
     """What a replica had failed of, by its last lines, that had not ended when its job failed."""
-    lines = (failure.message or "").splitlines() if not init_when_stopped(failure)[0] else []
+    lines = (failure.message or "").splitlines()
     cause = last_exception(lines, local=found.local)[0]
     if cause is None and (by := next((line for line in lines if _BY_WATCHDOG in line), "")):
         cause = printed([by], local=found.local)

@@ -11,7 +11,6 @@ import msgspec
 from jobcommon.api import labels
 from jobcommon.api.pod import STOPPING_TAG, PodView, pod_view
 from jobcommon.api.replica import Replica
-from jobcommon.api.resources import Quantity, pod_resources, total
 from jobcommon.api.status import JobStatus, read_status
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import parse_time
@@ -50,8 +49,6 @@ class Found:
     when a running one printed its last line (seconds since the epoch), and `last_lines` what it was; `tails` are the last
     lines of some that run or have succeeded. Only where no operator seems to act: `operator`, whether a pod of the operators
     runs (None when that is unknown). `unread` says, by resource, why it could not be read.
-    `predecessors` are pods of earlier jobs of this name, which are being deleted. `local_queues` has Kueue's
-    queue of the job, if there is one; None if it was not read.
     """
 
     framework: Framework
@@ -62,14 +59,12 @@ class Found:
     gone: frozenset[str] = frozenset()
     nodes: Sequence[Object] = ()
     workloads: Sequence[Object] = ()
-    local_queues: Sequence[Object] | None = None
     pod_groups: Sequence[Object] = ()
     printed_at: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     last_lines: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     tails: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
     operator: bool | None = None
     unread: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    predecessors: Sequence[Object] = ()
 
     @cached_property
     def read(self) -> Job:
@@ -100,12 +95,6 @@ class Found:
     def members(self) -> "tuple[Member, ...]":
         """The job's pods that can be read, in the order of its replicas, but for `spare`."""
         return tuple(member for member in self._all if member not in self.spare)
-
-    @cached_property
-    def requested(self) -> Mapping[str, Quantity]:
-        """What the job's pods request together; those that have ended, or are to go, hold nothing for long."""
-        there = (one for one in self.members if one.pod.phase not in ("Succeeded", "Failed") and one.pod.deletion_time is None)
-        return total(pod_resources(one.raw) for one in there)
 
     @cached_property
     def spare(self) -> "tuple[Member, ...]":
@@ -153,6 +142,12 @@ class Member:
     replica: str
     pod: PodView
     raw: Object
+
+
+def main_container(framework: Framework, pod: Object) -> str:
+    """The name of the container of a pod that runs the program."""
+    specs = mappings_in(mapping_of(pod.get("spec")).get("containers"))
+    return framework.container or next((str(one.get("name", "")) for one in specs), "")
 
 
 def event_view(raw: Object) -> EventView:

@@ -8,7 +8,6 @@ from jobcommon.causes.cause import in_short, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.printed import telling
 from jobcommon.diagnosis.diagnosis import Diagnosis
-from jobcommon.diagnosis.failures import init_when_stopped
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.reconcile.ending import STOPPED
 
@@ -45,7 +44,7 @@ def without_progress(found: Found, text: str, now: float) -> Diagnosis:
 
 def ended_by_limit(found: Found, reason: Reason, text: str) -> Diagnosis:
     """The diagnosis of a job that a limit has ended, and no replica, with what its replicas printed until then."""
-    stopped = {f.replica: f for f in found.status.failures if f.reason == STOPPED and not init_when_stopped(f)[0]}
+    stopped = {f.replica: f for f in found.status.failures if f.reason == STOPPED}
     tails = {name: said for name, f in stopped.items() if (said := telling((f.message or "").splitlines()))}
     advice = "; ".join(reversed(_ADVICE[reason]))
     made = Diagnosis(reason, text, advice=advice.format("each replica"))

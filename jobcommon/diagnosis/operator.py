@@ -6,10 +6,9 @@ from jobcommon.api import reasons
 from jobcommon.api.labels import REPLICA_TYPE
 from jobcommon.api.pod import PodView, Running, Terminated
 from jobcommon.api.status import ReplicaStatus
-from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, span
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.diagnosis.found import Found, Member
+from jobcommon.diagnosis.found import Found
 from jobcommon.reconcile.slots import attempt_of, starts_again
 
 # An operator answers within seconds; clocks differ.
@@ -77,30 +76,11 @@ def _missed(found: Found, now: float) -> Iterator[str]:
         counts = found.status.replica_statuses.get(kind.name, ReplicaStatus())
         active = counts.active or 0
         running = [m for m in members if m.pod.phase == "Running" and m.pod.deletion_time is None and not starts_again(m.pod)]
-        at_work = (m for m in running if not any(container.stopped_by_image for container in m.pod.containers))
-        settled = [m for m in at_work if now - _since(m.pod) > OPERATOR_BEHIND_SECONDS]
         changing = [m for m in members if m not in running and now - _since(m.pod) <= OPERATOR_BEHIND_SECONDS]
-        if active > len(running) + len(changing):
-            over = [m for m in members if m.pod.phase in ("Succeeded", "Failed")]
-            if over:
-                yield _ended(min(over, key=lambda m: _since(m.pod)), now)
-            elif now - _changed(found) > OPERATOR_BEHIND_SECONDS:
-                yield f"a pod of {kind.name} is gone"
-        elif active < len(settled):
-            member = min(settled, key=lambda m: _since(m.pod))
-            yield f"{member.replica} has run for {span(now - _since(member.pod))}"
-
-
-def _ended(member: Member, now: float) -> str:
-    return f"{member.replica} ended {span(now - _since(member.pod))} ago"
-
-
-def _changed(found: Found) -> float:
-    """When the job or one of its pods is known to have changed last: nothing says when a pod that is gone went."""
-    status = found.status
-    times = [parse_time(status.last_restart_time), *(parse_time(c.last_transition_time) for c in status.conditions)]
-    times += [*(_since(member.pod) for member in found.members), *(event.at for event in found.events_of(found.read.uid))]
-    return max((time for time in times if time is not None), default=0.0)
+        over = [m for m in members if m.pod.phase in ("Succeeded", "Failed")]
+        if over and active > len(running) + len(changing):
+            member = min(over, key=lambda m: _since(m.pod))
+            yield f"{member.replica} ended {span(now - _since(member.pod))} ago"
 
 
 def _since(pod: PodView) -> float:

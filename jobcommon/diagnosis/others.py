@@ -13,11 +13,8 @@ from jobcommon.api.status import Failure
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
-from jobcommon.causes.error_lines import A_WARNING, ERROR_LINE
-from jobcommon.causes.printed import is_stack, plain, telling
-from jobcommon.causes.programs import printed
+from jobcommon.causes.printed import telling
 from jobcommon.diagnosis.diagnosis import Diagnosis
-from jobcommon.diagnosis.failures import init_when_stopped
 from jobcommon.diagnosis.found import EventView, Found, Member
 from jobcommon.diagnosis.pods import CALM, cause_of
 from jobcommon.diagnosis.scheduling import unschedulable
@@ -26,10 +23,7 @@ from jobcommon.reconcile.ending import STOPPED
 from jobcommon.reconcile.rendering import SAYS_WAITING, said_after
 
 _LOST = (Reason.PEERS_UNREACHABLE, Reason.COLLECTIVE_TIMEOUT)
-_MOST, _FEW = 200, 4
-# A replica may print so many lines after its error.
-_AFTER_IT = 3
-_LOG_GONE = "was running when the job ended, and its log was deleted with its pod (cleanPodPolicy: None keeps it)"
+_MOST = 200
 _BEFORE_START = (
     "FailedScheduling",
     "Failed",
@@ -96,13 +90,6 @@ def led_by_absent(made: Diagnosis, late: Sequence[Other], waited: str) -> Diagno
     )
 
 
-def _last_words(lines: Sequence[str]) -> str:
-    """Of the last lines of a replica the error, or else the very last one; "" if they are a stack."""
-    said = [line for line in telling(lines) if not is_stack(line)]
-    errors = [line for line in said[-_AFTER_IT:] if ERROR_LINE.search(line) and not A_WARNING.search(line)]
-    return plain([*said, *errors][-1]) if said else ""
-
-
 def _others(found: Found, without: Collection[str], now: float, at: float | None) -> list[Other]:
     """Those of which something is known."""
     there = {m.replica: m for m in found.members if m.pod.deletion_time is None or cause_of(m, found, now) is not None}
@@ -136,32 +123,14 @@ def _of_the_past(found: Found, replica: Replica, at: float | None) -> Other | No
     name, pod = str(replica), found.read.pod_name(replica)
     events = found.events_of(pod)
     stop = next((f for f in found.status.failures if f.pod == pod and f.reason == STOPPED), None)
-    if stop is not None and (init := init_when_stopped(stop))[0]:
-        return _of_init_container(name, stop, *init, found)
     if stop is not None:
-        lines = (stop.message or "").splitlines()
-        text = "was running when the job ended" + (
-            f", its last line: {in_short(last, _MOST)}" if (last := _last_words(lines)) else ""
-        )
-        return Other(name, text, node=stop.node or "", lines=lines)
+        lines = telling((stop.message or "").splitlines())
+        last = f", its last line: {in_short(lines[-1], _MOST)}" if lines else ""
+        return Other(name, f"was running when the job ended{last}", node=stop.node or "", lines=lines)
     if any(event.reason == "Started" and (at is None or event.at <= at) for event in events):
-        # A server that was stopped has hardly printed what was wrong.
-        known = found.framework.serves(replica.type) or any(f.pod == pod for f in found.status.failures)
-        return Other(name, _LOG_GONE) if found.status.finished and not known else None
+        return None
     cause = _before_start(found, replica, events)
     return Other(name, f"had not started: {in_short(cause.text, _MOST)}", cause=cause) if cause is not None else None
-
-
-def _of_init_container(name: str, stop: Failure, init: str, lines: Sequence[str], found: Found) -> Other:
-    """A replica that was stopped while an init container ran, with the error that this printed, or its last line."""
-    error = printed(lines, local=found.local)
-    said = f"; its log says: {error.text}" if error is not None else ""
-    if error is None and (last := _last_words(lines)):
-        said = f", its last line: {in_short(last, _MOST)}"
-    advice = f"{error.advice}; " if error is not None else ""
-    text = f"had not started: its init container {init} was running"
-    cause = Cause(Reason.INIT_CONTAINER_RUNNING, text, f"{advice}see what the init container {init} waits for")
-    return Other(name, f"{text}{said}", cause=cause, node=stop.node or "", lines=lines)
 
 
 def _before_start(found: Found, replica: Replica, events: Sequence[EventView]) -> Cause | None:
@@ -185,4 +154,4 @@ def _before_start(found: Found, replica: Replica, events: Sequence[EventView]) -
 
 
 def _without_node(found: Found, message: str, pod: Mapping[str, Any]) -> Cause:
-    return unschedulable(message, pod, found.nodes, found.requested)
+    return unschedulable(message, pod, found.nodes)

@@ -1,6 +1,5 @@
 """Ends of pods that the platform caused, by the reasons that kubelet, scheduler and controllers give."""
 
-import re
 from collections.abc import Mapping
 
 from jobcommon.causes.cause import Cause, in_short
@@ -8,11 +7,6 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.reconcile.ending import STOPPED_BY_IMAGE
 
 _REFUSED = "the kubelet refused the pod: another pod took the resources first, or a device is broken"
-_TOGETHER = "if replicas cannot continue without each other, set runPolicy.restartScope: Job"
-# The kubelet's words for a pod that has exceeded a limit of its own; elsewhere its node was low on a resource.
-_OF_VOLUME = re.compile(r"EmptyDir volume .*exceeds the limit")
-_OF_LIMIT = re.compile(r"exceeds the total limit of containers|exceeded its local ephemeral storage limit")
-_OTHER_VOLUME = "or write caches and checkpoints to a PersistentVolumeClaim"
 _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
     "Evicted": (Reason.EVICTED, "evicted by its node", "request what it really uses, ephemeral-storage included"),
     "EvictionByEvictionAPI": (Reason.EVICTED, "evicted through the API, as kubectl drain does", ""),
@@ -56,20 +50,12 @@ PLATFORM_ENDS = frozenset(_BY_REASON)
 """The reasons of ends that the platform or another user causes."""
 
 
-def ended_by_platform(reason: str, message: str = "", *, together: bool = True) -> Cause | None:
-    """The cause of an end that the platform gives as `reason`; None for an end of the program's own.
-
-    `together`: whether all replicas of the job restart when a replica is lost.
-    """
+def ended_by_platform(reason: str, message: str = "") -> Cause | None:
+    """The cause of an end that the platform gives as `reason`; None for an end of the program's own."""
     known = _BY_REASON.get(reason)
     if known is None and reason.startswith("OutOf"):
         known = (Reason.NODE_REFUSED, f"refused by its node ({reason})", _REFUSED)
     if known is None:
         return None
     said = in_short(message)
-    advice = f"{known[2]}; {_TOGETHER}" if reason == "Deleted" and not together else known[2]
-    if _OF_VOLUME.search(said):
-        advice = f"raise the sizeLimit of this emptyDir, {_OTHER_VOLUME}"
-    elif _OF_LIMIT.search(said):
-        advice = f"raise resources.limits.ephemeral-storage, {_OTHER_VOLUME}"
-    return Cause(known[0], known[1] + (f": {said}" if said else ""), advice)
+    return Cause(known[0], known[1] + (f": {said}" if said else ""), known[2])

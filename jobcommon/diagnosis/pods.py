@@ -9,9 +9,8 @@ from jobcommon.api.template import mappings_in
 from jobcommon.causes.cause import Cause, in_short, listed, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.programs import end_of_program
-from jobcommon.diagnosis.beside import error_of, main_container
 from jobcommon.diagnosis.context import in_context, without_error
-from jobcommon.diagnosis.found import EventView, Found, Member
+from jobcommon.diagnosis.found import EventView, Found, Member, main_container
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.scheduling import claims_of, unschedulable
 from jobcommon.diagnosis.starting import not_prepared, not_started
@@ -115,7 +114,7 @@ def _unscheduled(member: Member, found: Found, now: float) -> Cause | None:
         text = f"held back by the scheduling gate {', '.join(gates)}"
         return Cause(Reason.SCHEDULING_GATED, text, "the controller that set the gate, such as a queue, removes it")
     if pod.unschedulable:
-        cause = unschedulable(pod.unschedulable, member.raw, found.nodes, found.requested)
+        cause = unschedulable(pod.unschedulable, member.raw, found.nodes)
         cause = _by_autoscaler(cause, found.events_of(pod.uid))
         return _of_claims(cause, claims_of(spec), found) if cause.reason == Reason.VOLUME_CLAIM_UNBOUND else cause
     name = str(spec.get("schedulerName") or _DEFAULT_SCHEDULER)
@@ -156,8 +155,7 @@ def _containers(member: Member, found: Found, now: float) -> Cause | None:
             continue
         since = f"{span(now - state.started_at)}" if state.started_at is not None else ""
         if container.restart_policy != _SIDECAR:
-            long = state.started_at is not None and now - state.started_at >= RELAPSE_SECONDS
-            return _preparing(member, found, container.name, since, now, long=long)
+            return _preparing(member, found, container.name, since, now)
         if _not_started(member, container.name):
             # Between two runs that ended by themselves, the probe says less than these.
             if container.last is not None and container.last.exit_code not in (0, 137, 143):
@@ -181,16 +179,11 @@ def _containers(member: Member, found: Found, now: float) -> Cause | None:
     return _waits_for_sidecar(member, found)
 
 
-def _preparing(member: Member, found: Found, name: str, since: str, now: float, *, long: bool) -> Cause:
-    """An init container that runs: for how long, and the error that its log names, or what it printed last."""
+def _preparing(member: Member, found: Found, name: str, since: str, now: float) -> Cause:
+    """An init container that runs: for how long, and what it printed last."""
     pod = member.pod.name
     text = f"its init container {name} is running" if not since else f"its init container {name} has run for {since}"
     then, see = "the program starts when the init container has finished", f"kubectl logs {pod} -c {name}"
-    its = error_of(found.tails.get(pod, ()), local=found.local)
-    if its is not None:
-        known = long and its.reason != Reason.PROGRAM_FAILED
-        reason = its.reason if known else Reason.INIT_CONTAINER_RUNNING
-        return Cause(reason, f"{text}; its log says: {its.text}", f"{its.advice}; {see}", then=then)
     if (line := found.last_lines.get(pod, "")) and (at := found.printed_at.get(pod)) is not None:
         text += f"; its last line, {span(now - at)} old: {in_short(line, 200)}"
     return Cause(Reason.INIT_CONTAINER_RUNNING, text, see, then=then)

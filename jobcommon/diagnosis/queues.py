@@ -33,7 +33,7 @@ def suspended(found: Found) -> Cause:
         field = ".".join(found.framework.suspend_at)
         return Cause(Reason.SUSPENDED, f"{field} is true: a user or another controller has suspended the job", resume)
     if raw is not None:
-        return _in_queue(found, Workload(object_view(encode(raw))))
+        return _in_queue(Workload(object_view(encode(raw))))
     message = found.status.conditions[-1].message if found.status.conditions else ""
     if why := said_after(message, waits_in(queue)):
         return Cause(Reason.QUEUED_BY_KUEUE, in_short(f"in Kueue's queue {queue}: {why}"), "change what the message names")
@@ -45,60 +45,24 @@ def suspended(found: Found) -> Cause:
     return Cause(Reason.QUEUED_BY_KUEUE, text, advice)
 
 
-_QUEUE = (
-    "kubectl describe localqueue {queue}: set stopPolicy to None there or in its ClusterQueue, or correct what Active names"
-)
-_STOPPED = (_QUEUE, "Kueue resumes the job when its queue is active")
-_UNCHECKED = (
-    "kubectl describe workload {workload}: its admission checks say what they wait for",
-    "Kueue resumes the job when its admission checks are ready",
-)
-_MISSING = f"kubectl get localqueues; create what is missing, or set the job's label {QUEUE_LABEL} to another queue"
-_UNCOVERED = "request what the ClusterQueue covers, on nodes of its flavors, or add that to the ClusterQueue"
-_ABSENT = (_MISSING, "Kueue resumes the job when that is corrected and the queue has room")
 _FULL = (
-    "kubectl describe workload {workload}; if its queue never has so much, request less or raise the quota of the ClusterQueue",
-    "Kueue resumes the job when its queue has room for it",
+    "kubectl describe workload {workload}, and kubectl get localqueues: request less, raise the quota of the ClusterQueue, or "
+    f"set the job's label {QUEUE_LABEL} to another queue"
 )
-# By the reason of a queue's condition Active, if it is not: what to change, and what Kueue does then.
-_INACTIVE = {"ClusterQueueDoesNotExist": _ABSENT, "ClusterQueueIsInactive": _STOPPED, "Stopped": _STOPPED}
-# By the reason of a Workload. Kueue gives the last four with its gate UnadmittedWorkloadsObservability alone, off in 0.19.
-_REMEDIES: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(("ClusterQueueStopped", "LocalQueueStopped"), _STOPPED),
-    **dict.fromkeys(("UnsatisfiedChecks", "UnsatisfiedAdmissionChecks"), _UNCHECKED),
-    "Misconfigured": _ABSENT,
-    "Suspended": _STOPPED,
-    "NoMatchingFlavor": (_UNCOVERED, "nothing: room in the queue does not help"),
-    "ExceedsMaxQuota": ("request less, or raise the quota of the ClusterQueue", "nothing: it never has so much room"),
-}
 _ACTIVATE = 'kubectl patch workload {workload} --type merge -p \'{{"spec":{{"active":true}}}}\''
 
 
-def _in_queue(found: Found, workload: Workload) -> Cause:
+def _in_queue(workload: Workload) -> Cause:
     """What keeps the job's Workload from being admitted: Kueue's message, its reason (such as WaitingForQuota), since when."""
     queue, blocked = str(workload.spec.get("queueName") or ""), workload.blocked
     reason, said = str(blocked.get("reason") or "Pending"), str(blocked.get("message") or "")
-    # Without the gate the reason is the same for most causes.
     since = f" since {moment}" if (moment := blocked.get("lastTransitionTime")) else ""
     said += f" ({reason}{since})" if said and reason != "Pending" else ""
-    advice, then = _REMEDIES.get(reason) or _of_the_queue(found)
+    advice, then = _FULL, "Kueue resumes the job when its queue has room for it"
     if workload.spec.get("active") is False:
         advice, then = _ACTIVATE, "nothing, until spec.active of its Workload is true"
     text = f"in Kueue's queue {queue}" + (f": {said}" if said else "")
-    advice = advice.format(queue=queue, workload=workload.view.name)
-    return Cause(Reason.QUEUED_BY_KUEUE, in_short(text), advice, then=then)
-
-
-def _of_the_queue(found: Found) -> tuple[str, str]:
-    """What to change, by the job's LocalQueue, and what Kueue does then."""
-    if found.local_queues is None:
-        return _FULL
-    if not found.local_queues:
-        return _ABSENT
-    (queue, *_) = found.local_queues
-    conditions = (queue.get("status") or {}).get("conditions") or ()
-    inactive = [str(one.get("reason")) for one in conditions if (one.get("type"), one.get("status")) == ("Active", "False")]
-    return _INACTIVE.get(inactive[0], _STOPPED) if inactive else _FULL
+    return Cause(Reason.QUEUED_BY_KUEUE, in_short(text), advice.format(workload=workload.view.name), then=then)
 
 
 def gang(found: Found, message: str) -> Cause | None:

@@ -14,7 +14,6 @@ import msgspec
 from jobcommon.api import gang as workload
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
-from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.pod import Terminated, pod_view
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.timestamp import parse_time
@@ -26,8 +25,7 @@ from jobcommon.client.log_lines import printed_by, with_own_lines
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response
 from jobcommon.client.responses import answered
-from jobcommon.diagnosis.beside import main_container
-from jobcommon.diagnosis.found import Found
+from jobcommon.diagnosis.found import Found, main_container
 from jobcommon.diagnosis.operator import may_be_behind
 from jobcommon.diagnosis.queues import is_queued
 from jobcommon.diagnosis.scheduling import claims_of
@@ -37,7 +35,6 @@ from jobcommon.reconcile.slots import last_is_earlier
 from jobcommon.spec import read_job
 
 Object = dict[str, Any]
-Query = tuple[tuple[str, str], ...]
 Send = Callable[[Sequence[Request]], Awaitable[Sequence[Response]]]
 """Sends requests and returns their responses in the same order, whatever their status."""
 
@@ -50,11 +47,9 @@ TAIL_LINES = 1000
 FEW_LINES = 60
 OPERATOR_LABEL = "app.kubernetes.io/name in (training-operators, training-operator)"
 POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API, workload.V1BETA1)
-LOCAL_QUEUES = "localqueues"
 WORKLOAD_APIS = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 # Who reads one namespace may not read nodes, and a kind that is not installed is refused as well. Neither is worth a line.
 _QUIET = ("nodes", POD_GROUPS)
-_LIMIT = ("limit", "500")
 # A kind that is not served.
 _ABSENT = (404, 405)
 
@@ -82,8 +77,6 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     in_queue = is_queued(status, job["metadata"].get("labels") or {})
     if in_queue or framework.is_suspended(job):
         wanted["workloads"] = [Request("GET", collection_path(api, "workloads", namespace)) for api in WORKLOAD_APIS]
-        if queue := (job["metadata"].get("labels") or {}).get(QUEUE_LABEL):
-            wanted[LOCAL_QUEUES] = [Request("GET", object_path(api, LOCAL_QUEUES, namespace, queue)) for api in WORKLOAD_APIS]
     if not pods or any(not (pod.get("spec") or {}).get("nodeName") for pod in pods):
         wanted[POD_GROUPS] = [Request("GET", object_path(api, POD_GROUPS, namespace, name)) for api in POD_GROUP_APIS]
     found = await _read(send, wanted, unread)
@@ -102,12 +95,8 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
         gone=gone - kept.keys(),
         nodes=[node for nodes in found.get("nodes", ()) for node in nodes],
         workloads=next(filter(None, (_of(uid, items) for items in found.get("workloads", ()))), []),
-        local_queues=[one for answer in found[LOCAL_QUEUES] for one in answer]
-        if LOCAL_QUEUES in wanted.keys() - unread
-        else None,
         pod_groups=next(filter(None, found.get(POD_GROUPS, ())), []),
         unread=unread,
-        predecessors=[pod for pod in named if pod not in pods and pod["metadata"].get("deletionTimestamp")],
         **last,
     )
     return replace(made, operator=await _operator(send)) if not status.conditions or may_be_behind(made) else made
@@ -151,27 +140,19 @@ def owned_by(uid: str, pods: Iterable[Object]) -> list[Object]:
 
 
 async def _read(send: Send, wanted: Mapping[str, Sequence[Request]], unread: dict[str, str]) -> dict[str, list[list[Object]]]:
-    """By resource, what each of its requests has found: an object, or a list, page by page until one is refused."""
+    """By resource, what each of its requests has found: an object, or a list."""
     asked = [(resource, request) for resource, requests in wanted.items() for request in requests]
-    found: list[list[Object]] = [[] for _ in asked]
-    pages: dict[int, Query] = dict.fromkeys(range(len(asked)), (_LIMIT,))
-    while pages:
-        requests = [replace(asked[number][1], query=(*asked[number][1].query, *page)) for number, page in pages.items()]
-        answers = dict(zip(pages, await send(requests), strict=True))
-        pages = {}
-        for number, answer in answers.items():
-            resource = asked[number][0]
-            try:
-                body = answered(answer)
-            except StatusError as error:
-                if error.code not in _ABSENT and not (error.code == 403 and resource in _QUIET):
-                    unread[resource] = explained(error)
-                continue
-            found[number] += (body["items"] or ()) if "items" in body else (body,)
-            if more := (body.get("metadata") or {}).get("continue"):
-                pages[number] = (_LIMIT, ("continue", str(more)))
-    each = iter(found)
-    return {resource: [next(each) for _ in requests] for resource, requests in wanted.items()}
+    found: dict[str, list[list[Object]]] = {resource: [] for resource in wanted}
+    answers = await send([request for _, request in asked])
+    for (resource, _), answer in zip(asked, answers, strict=True):
+        try:
+            body = answered(answer)
+        except StatusError as error:
+            body = {"items": ()}
+            if error.code not in _ABSENT and not (error.code == 403 and resource in _QUIET):
+                unread[resource] = explained(error)
+        found[resource].append([*(body["items"] or ())] if "items" in body else [body])
+    return found
 
 
 async def _logs(

@@ -82,16 +82,6 @@ def resizing(found: Found) -> Cause:
     return Cause(Reason.RESIZING, f"{job.kind} {job.name} begins attempt {job.attempt}: {before}")
 
 
-def floor(found: Found) -> list[str]:
-    """That `runPolicy.elastic` keeps the job from going on with the replicas that have nodes."""
-    elastic = elastic_of(found.framework, found.read)
-    if elastic is None:
-        return []
-    return [
-        f"it does not go on with fewer {named(found.framework.scaled_type)}: runPolicy.elastic.minReplicas is {fewest(elastic)}"
-    ]
-
-
 def bounds(found: Found) -> list[str]:
     """That `runPolicy.elastic` keeps the job from having as many replicas as its spec says."""
     job, kind = found.read, found.framework.scaled_type

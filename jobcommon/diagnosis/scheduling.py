@@ -13,29 +13,22 @@ from jobcommon.causes.clues import revealed
 SCHEDULER_RETRY = "the scheduler retries when nodes or pods change"
 # Preemption, and which nodes the plugins rule out, are consequences of the parts before.
 _TRAILER = re.compile(r"\.?\s*(?:preemption|no new claims to deallocate)\b.*", re.DOTALL)
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _CORDONED = "node.kubernetes.io/unschedulable"
 _CHANGE = "change the pod template, or add nodes"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+)")
 
 
-def unschedulable(
-    message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], requested: Mapping[str, Quantity]
-) -> Cause:
-    """Why the scheduler finds no node for `pod`. `nodes` are those of the cluster, none if they could not be read;
-    `requested` is what the job's pods request together.
-    """
+def unschedulable(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Cause:
+    """Why the scheduler finds no node for `pod`. `nodes` are those of the cluster, none if they could not be read."""
     said = _TRAILER.sub("", in_short(message, 4000))
     cause = revealed(said, "unschedulable") or Cause(Reason.UNSCHEDULABLE, said, _CHANGE)
     reason, text = cause.reason, f"cannot be scheduled: {cause.text}"
     if reason == Reason.INSUFFICIENT_RESOURCES and (short := _too_large(said, pod, nodes)) is not None:
         return short
-    if reason == Reason.INSUFFICIENT_RESOURCES and (much := _too_much(said, requested, nodes)) is not None:
-        return much
     if reason == Reason.UNTOLERATED_TAINT and "{" not in said and (taints := _taints(pod, nodes)):
         # Since Kubernetes 1.36 the scheduler does not name them.
         text += f"; the nodes have the taints {listed(taints)}"
-    if wanted := _unlabelled(reason, pod, nodes):
+    if reason == Reason.NODE_SELECTOR and (wanted := _unlabelled(pod, nodes)):
         text += f"; no node has the label {' or '.join(wanted)}"
     return Cause(reason, in_short(text), cause.advice, then=SCHEDULER_RETRY)
 
@@ -46,20 +39,11 @@ def claims_of(spec: Mapping[str, Any]) -> list[str]:
     return [str(claim["claimName"]) for claim in claims if claim.get("claimName")]
 
 
-def _unlabelled(reason: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The labels that the pod asks for by its nodeSelector, or by a topology, and none of the nodes has."""
-    spec = mapping_of(pod.get("spec"))
+def _unlabelled(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The labels that the pod asks for by its nodeSelector, and none of the nodes has."""
     labels = [mapping_of(mapping_of(node.get("metadata")).get("labels")) for node in nodes]
-    if reason == Reason.NODE_SELECTOR:
-        selector = mapping_of(spec.get("nodeSelector")).items()
-        return [f"{key}={value}" for key, value in selector if nodes and all(one.get(key) != value for one in labels)]
-    keys = []
-    if reason == Reason.TOPOLOGY_SPREAD:
-        keys = [str(one.get("topologyKey")) for one in mappings_in(spec.get("topologySpreadConstraints"))]
-    if reason == Reason.POD_AFFINITY:
-        terms = mapping_of(mapping_of(spec.get("affinity")).get("podAffinity")).get(_REQUIRED)
-        keys = [str(one.get("topologyKey")) for one in mappings_in(terms)]
-    return [key for key in dict.fromkeys(keys) if nodes and not any(key in one for one in labels)]
+    selector = mapping_of(mapping_of(pod.get("spec")).get("nodeSelector")).items()
+    return [f"{key}={value}" for key, value in selector if nodes and all(one.get(key) != value for one in labels)]
 
 
 def _taints(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -85,20 +69,6 @@ def _too_large(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str
                 f"no node is large enough: it requests {name}={amount}, {have}",
                 f"request less {name}, or add nodes that have it",
                 then="the job waits until there is such a node",
-            )
-    return None
-
-
-def _too_much(message: str, wanted: Mapping[str, Quantity], nodes: Sequence[Mapping[str, Any]]) -> Cause | None:
-    """The cause if the job's pods would not fit together, were all nodes empty."""
-    for name in _INSUFFICIENT.findall(message):
-        have = sum((_allocatable(node, name) for node in nodes), Quantity())
-        if nodes and name in wanted and have.nanos < wanted[name].nanos:
-            return Cause(
-                Reason.INSUFFICIENT_RESOURCES,
-                f"cannot be scheduled: the job's pods request {name}={wanted[name]} together, all nodes have {have}",
-                f"request less {name}, start fewer replicas, or add nodes",
-                then="the job's pods do not all run until there are such nodes",
             )
     return None
 

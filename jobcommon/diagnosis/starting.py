@@ -11,13 +11,8 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.clues import revealed
 from jobcommon.diagnosis.found import EventView
 
-_QUERY = re.compile(r'(https?://[^\s"?]+)\?[^\s"]+')
-_MORE = re.compile(r"\. For more information.*", re.DOTALL)
 PULL_RETRY = "the kubelet retries, at most 5 minutes apart"
-# Of a mount that failed, the kubelet prints the command before its output.
-_ARGUMENTS = re.compile(r"Mounting command: [\s\S]*?(?=Output: )")
 _MOUNTS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
-_VOLUME = re.compile(r'volume "([^"]+)"')
 _PREPARED = ("Pulled", "Created", "Started")
 KUBELET_RETRY = "the kubelet retries"
 
@@ -35,8 +30,6 @@ _SECRETS = re.compile(r"image pull secrets \(([^)]+)\)")
 _FIRST, _LAST = 80, 220
 # A driver's message has the steps before the error.
 _LONGEST = 600
-
-_CHECK_VOLUMES = "check the volumes of the pod template"
 
 
 def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
@@ -102,20 +95,14 @@ def not_prepared(events: Sequence[EventView]) -> Cause | None:
 
 def _not_mounted(events: Sequence[EventView]) -> Cause:
     """Why volumes are not ready. The kubelet also says again and again that they are not, without the reason."""
-    failed: list[EventView] = []
-    attached: set[str] = set()
-    for event in takewhile(lambda event: event.reason not in _PREPARED, events):
-        volumes = set(_VOLUME.findall(event.message))
-        attached |= volumes if event.reason == "SuccessfulAttachVolume" else set()
-        if event.reason in _MOUNTS and not (event.reason == "FailedAttachVolume" and volumes & attached):
-            failed.append(event)
+    since = takewhile(lambda event: event.reason not in _PREPARED, events)
+    failed = [event for event in since if event.reason in _MOUNTS]
     causes = ((event, cause) for event in failed if (cause := revealed(event.message, "missing")) is not None)
     event, cause = next(causes, (failed[0], None))
     if cause is None:
         # Of those without a known reason the last that is more than a time-out.
         event = next((one for one in failed if "timed out waiting for the condition" not in one.message), event)
-        said = _MORE.sub("", _QUERY.sub(r"\1", _ARGUMENTS.sub("", event.message)))
-        known = revealed(said, "mount")
-        advice = known.advice if known is not None else _CHECK_VOLUMES
-        return Cause(Reason.VOLUMES_NOT_READY, in_short(said, _LONGEST), advice, then=KUBELET_RETRY)
+        known = revealed(event.message, "mount")
+        advice = known.advice if known is not None else "check the volumes of the pod template"
+        return Cause(Reason.VOLUMES_NOT_READY, in_short(event.message, _LONGEST), advice, then=KUBELET_RETRY)
     return Cause(cause.reason, cause.text, cause.advice, then=KUBELET_RETRY)

@@ -32,7 +32,6 @@ from tests.diagnosis.scenarios import (
     Scenario,
     attempts,
     both_running,
-    creating,
     deleted_peer,
     deleted_with,
     elastic,
@@ -83,45 +82,6 @@ def test_a_job_that_runs_outside_its_queue_is_told_so_with_the_fix() -> None:
         "add kubeflow.org/pytorchjob to integrations.frameworks of Kueue's configuration, or annotate"
     )
     assert not any("quota" in fact for fact in diagnose(both_running(), NOW).evidence)
-
-
-MISSING = ("set the job's label kueue.x-k8s.io/queue", "is corrected")
-STOPPED_QUEUE = ("describe localqueue team: set stopPolicy", "queue is active")
-FULL = ("kubectl describe workload w; if its queue never has so much", "when its queue has room")
-#: by the reason that Kueue gives of a Workload, and why its LocalQueue is not active (None: it was not read, Missing: there is
-#: none): what is advised, and what follows; tests/real/test_kueue.py tries it on a real one
-QUEUED = {
-    ("Pending", "Ready"): FULL,
-    ("Inadmissible", None): FULL,
-    ("Inadmissible", "Missing"): MISSING,
-    ("Inadmissible", "ClusterQueueDoesNotExist"): MISSING,
-    ("Inadmissible", "ClusterQueueIsInactive"): STOPPED_QUEUE,
-    ("Inadmissible", "Stopped"): STOPPED_QUEUE,
-    ("UnsatisfiedChecks", "Ready"): ("its admission checks say", "its admission checks are ready"),
-    ("WaitingForQuota", "Ready"): FULL,
-    ("ExceedsMaxQuota", "Ready"): ("request less, or raise the quota", "nothing: "),
-    ("NoMatchingFlavor", "Ready"): ("request what the ClusterQueue", "nothing: "),
-    ("Misconfigured", "Missing"): MISSING,
-    ("Suspended", "Stopped"): STOPPED_QUEUE,
-    ("ClusterQueueStopped", "ClusterQueueIsInactive"): STOPPED_QUEUE,
-    ("Deactivated", "Ready"): ('{"spec":{"active":true}}', "nothing, until spec.active"),
-}
-
-
-@pytest.mark.parametrize(("reason", "queue", "advice", "next_"), [(*case, *told) for case, told in QUEUED.items()])
-def test_what_a_queued_job_needs_is_advised(reason: str, queue: str | None, advice: str, next_: str) -> None:
-    said = {"type": "QuotaReserved", "status": "False", "reason": reason, "message": "why"}
-    if reason == "ClusterQueueStopped":
-        said |= {"type": "Evicted", "status": "True"}
-    conditions = [{"type": "QuotaReserved", "status": "True"}, said] if said["type"] == "Evicted" else [said]
-    spec = {"queueName": "team", "active": reason != "Deactivated"}
-    workload = {"metadata": {"name": "w"}, "spec": spec, "status": {"conditions": conditions}}
-    active = {"type": "Active", "status": str(queue == "Ready"), "reason": queue}
-    queues = {None: None, "Missing": []}.get(queue, [{"metadata": {"name": "team"}, "status": {"conditions": [active]}}])
-    of = {"run_policy": {"suspend": True}, "labels": {QUEUE_LABEL: "team"}, "workloads": [workload], "local_queues": queues}
-    made = diagnose(found(**of), NOW)
-    assert (made.reason, "in Kueue's queue team: why" in made.sentence) == (Reason.QUEUED_BY_KUEUE, True)
-    assert (advice in made.advice, next_ in made.then) == (True, True), made
 
 
 def test_pods_still_running_after_success_are_named() -> None:
@@ -175,7 +135,7 @@ RESIZES = {
     "awaits": ("FewerReplicas", "is running with 3 of 4 workers", "condition Running", "it grows when a checkpoint after this one is reported: 7"),
     "resizing": ("Resizing", "begins attempt 1: it is resized from 3 to 2 workers", "condition Restarting", "attempt 1 begins when"),
     "lacks": ("Unschedulable", "Worker-1: cannot be scheduled", "condition Restarting", "an attempt begins without the pods that have no node by then"),
-    "lacks too many": ("Unschedulable", "Worker-1: cannot be scheduled", "it does not go on with fewer workers", "the scheduler retries"),
+    "lacks too many": ("Unschedulable", "Worker-1: cannot be scheduled", "condition Restarting", "the scheduler retries"),
 }  # fmt: skip
 
 
@@ -258,7 +218,7 @@ def test_nothing_is_said_of_the_log_of_a_peer_that_is_stopped_for_a_restart() ->
 
 
 def test_what_the_platform_says_is_no_line_of_the_program() -> None:
-    seeded = next(one for one in SCENARIOS if one.name == "evicted for a limit of the pod, of a volume")
+    seeded = next(one for one in SCENARIOS if one.name == "evicted for a limit of the pod")
     made = diagnose(seeded.found, NOW)
     assert (made.lines, made.node) == ((), "node-1")
 
@@ -288,49 +248,8 @@ def test_the_kubelet_restarts_what_failed_in_its_pod() -> None:
     assert replacement(made, NOW)[0].startswith("the operator replaces the pod")
 
 
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("volume that may not be read", "grant the pod's ServiceAccount"),
-        ("evicted for a limit of the pod, of its containers", "raise resources.limits.ephemeral-storage, or write"),
-        ("evicted for a limit of the pod, of a container", "raise resources.limits.ephemeral-storage, or write"),
-        ("evicted for a limit of the pod, of a volume", "raise the sizeLimit of this emptyDir, or write"),
-    ],
-)
-def test_the_advice_is_of_this_job(name: str, advice: str) -> None:
-    seeded = next(one for one in SCENARIOS if one.name == name)
-    assert advice in diagnose(seeded.found, seeded.now).advice
-
-
-def test_a_job_that_restarts_all_its_replicas_is_not_advised_to() -> None:
-    seen = found(
-        {"Worker-0": running, "Worker-1": lambda pod: pod.deleting()}, policy="OnFailure", run_policy={"restartScope": "Job"}
-    )
-    made = diagnose(replace(seen, pods=seen.pods[:1]), NOW)
-    assert (made.reason, made.advice) == ("Deleted", "find out who deletes pods")
-
-
 def test_a_job_that_runs_again_says_why_it_was_restarted_last() -> None:
     before = both_running()
     status = {**before.job["status"], "restarts": 2, "lastRestartCause": "Worker-1: RuntimeError: cudnn handle lost"}
     made = diagnose(replace(before, job={**before.job, "status": status}), NOW)
     assert (made.reason, made.evidence[1]) == ("Running", "last restarted because Worker-1: RuntimeError: cudnn handle lost")
-
-
-GRANTED = "grant the pod's ServiceAccount default what the message says"
-#: the end of what the kubelet says of a mount that failed, and what the advice says
-MOUNTS = {
-    "refused by a file server": ("Output: mount.nfs: access denied by server while mounting 10.0.0.5:/x", "export the directory"),
-    "refused by a Windows share": ("Output: mount error(13): Permission denied", "export the directory"),
-    "without its driver": ("driver name efs.csi.aws.com not found in the list of registered CSI drivers", "install it, or see its"),
-    "of a server that does not answer": ("Output: mount.nfs: Connection timed out", "whether the node may reach it"),
-    "of a server without a name": ('Failed to resolve "fs-0abc.efs.eu-west-1.amazonaws.com"', "whether the node may reach it"),
-    "of any other cause": ("rpc error: code = Internal desc = it did not work", "check the volumes of the pod template"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("said", "advice"), MOUNTS.values(), ids=MOUNTS)
-def test_the_advice_on_a_mount_is_by_what_the_message_says(said: str, advice: str) -> None:
-    made = diagnose(creating("FailedMount", f'MountVolume.SetUp failed for volume "data" : {said}'), NOW)
-    assert (made.reason, said.removesuffix(".") in made.sentence) == ("VolumesNotReady", True)
-    assert advice in made.advice

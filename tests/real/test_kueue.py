@@ -6,8 +6,7 @@ and the lines of docs/kueue.md. Without a certificate for its metrics it does no
 
 import asyncio
 import base64
-import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -16,9 +15,6 @@ import yaml
 
 from jobcommon import Framework, Settings
 from jobcommon.api.kueue import MULTIKUEUE, OWN, QUEUE_LABEL, REQUIRED
-from jobcommon.client.request import Request, Response
-from jobcommon.diagnosis import Diagnosis, Reason, diagnose
-from jobcommon.diagnosis.reading import read_found
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.trainjob import TRAINJOB
@@ -179,10 +175,6 @@ async def test_queues(tmp_path: Path) -> None:
         await quota_of_replicas_that_have_succeeded(there)
         await preemption(there)
         await rank_order(there)
-        await queue(there, "narrow", "spot", 4, "memory")
-        await make(there, "localqueues", "LocalQueue", "lost", {"clusterQueue": "gone"})
-        for advised in ADVISED:
-            await what_is_advised_helps(there, *advised)
         await polled(lambda: _no_workloads(there))
 
 
@@ -256,50 +248,9 @@ async def rank_order(there: Cluster) -> None:
         await there.finish(PYTORCH, name, 4)
 
 
-JOB, WORKLOAD, TEAM = f"{jobs(PYTORCH)}/{{job}}", f"{WORKLOADS}/{{workload}}", f"{GROUP}/clusterqueues/team"
-Change = tuple[str, Obj]
-RELABEL: Change = (JOB, {"metadata": {"labels": {QUEUE_LABEL: "team"}}})
-#: a job of so many workers in that queue; what stops it once it runs; what is advised, and that done
-ADVISED: tuple[tuple[str, int, str, Change | None, str, Change], ...] = (
-    ("missing", 2, "nowhere", None, "set the job's label", RELABEL),
-    ("lost", 2, "lost", None, "set the job's label", RELABEL),
-    ("uncovered", 2, "narrow", None, "raise the quota of the ClusterQueue",
-     (f"{GROUP}/clusterqueues/narrow", {"spec": {"resourceGroups": quota("cpu", "spot", 4)}})),
-    ("large", 5, "team", None, "request less",
-     (JOB, {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 4}}}})),
-    ("stopped", 2, "team", (TEAM, {"spec": {"stopPolicy": "HoldAndDrain"}}), "set stopPolicy to None",
-     (TEAM, {"spec": {"stopPolicy": "None"}})),
-    ("inactive", 2, "team", (WORKLOAD, {"spec": {"active": False}}), '{"spec":{"active":true}}',
-     (WORKLOAD, {"spec": {"active": True}})),
-)  # fmt: skip
-
-
-async def what_is_advised_helps(
-    there: Cluster, name: str, workers: int, queue: str, obstacle: Change | None, advice: str, remedy: Change
-) -> None:
-    await submit(there, name, workers, queue)
-    if obstacle is not None:
-        await polled(lambda: there.all_run(name, workers))
-        await changed(there, name, *obstacle)
-    made = await polled(lambda: why(there, name), lambda made: advice in made.advice)
-    assert made.reason == Reason.QUEUED_BY_KUEUE
-    # The pods that are played to their end are to be those of the job that is helped.
-    await polled(lambda: there.pods(name), lambda pods: not pods)
-    await changed(there, name, *remedy)
-    await there.finish(PYTORCH, name, min(workers, 4))
-
-
-async def changed(there: Cluster, name: str, path: str, body: Obj) -> None:
-    workloads = (await there.api.call("GET", WORKLOADS))["items"]
-    owned = [one["metadata"]["name"] for one in workloads if one["metadata"]["ownerReferences"][0]["name"] == name]
-    await there.api.call("PATCH", path.format(job=name, workload=owned[0]), body, MERGE_PATCH)
-
-
-async def why(there: Cluster, name: str) -> Diagnosis:
-    async def send(requests: Sequence[Request]) -> Sequence[Response]:
-        return [await there.transport.send(request) for request in requests]
-
-    return diagnose(await read_found(PYTORCH, await there.job(PYTORCH, name), send), time.time())
+async def activate(there: Cluster, name: str, *, active: bool) -> None:
+    path = f"{WORKLOADS}/{(await workload(there, name))['metadata']['name']}"
+    await there.api.call("PATCH", path, {"spec": {"active": active}}, MERGE_PATCH)
 
 
 async def test_another_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -448,11 +399,11 @@ async def another_placement(there: Cluster) -> None:
         placed = {f"node-{2 * number}", f"node-{2 * number + 1}"}
         assert {pod["spec"]["nodeName"] for pod in await there.pods("moved")} <= placed
         if not number:
-            await changed(there, "moved", WORKLOAD, {"spec": {"active": False}})
+            await activate(there, "moved", active=False)
             await polled(lambda: workload(there, "moved"), lambda found: not holds(found, "QuotaReserved"))
             flavors[0]["resources"][0]["nominalQuota"] = "0"
             await there.api.call("PATCH", f"{GROUP}/clusterqueues/moved", {"spec": {"resourceGroups": groups}}, MERGE_PATCH)
-            await changed(there, "moved", WORKLOAD, {"spec": {"active": True}})
+            await activate(there, "moved", active=True)
     await there.finish(TRAINJOB, "moved", 2, "Complete")
 
 
