@@ -40,20 +40,6 @@ def sized(framework: Framework, job: Job) -> Job:
     return _with(job, asked | size, out) if valid else _with(job, asked, {})
 
 
-def with_size(framework: Framework, job: Job, text: str) -> Job | None:
-    """The job with the members that were written so by `size_text`; None if it cannot be read."""
-    size, out = dict.fromkeys(fixed_counts(framework, job), 0), dict[str, frozenset[int]]()
-    for entry in filter(None, text.split(",")):
-        kind, _, written = entry.partition("=")
-        count, _, gaps = written.partition(_GAPS)
-        if kind not in job.replica_specs or not count.isdecimal() or len(count) > 5:
-            return None
-        size[kind], out[kind] = int(count), parse_indexes(gaps.replace(" ", ","), MAX_REPLICAS)
-        if bool(gaps) != bool(out[kind]):
-            return None
-    return _with(job, size, out) if text and sum(size.values()) <= MAX_REPLICAS else None
-
-
 def size_text(framework: Framework, job: Job) -> str:
     """The members of the present attempt, as pods have them: ``Master=1,Worker=3 without 1``."""
     return ",".join(f"{kind}={count}{_gaps(job, kind)}" for kind, count in fixed_counts(framework, job).items())

@@ -7,7 +7,6 @@ sets the image that ran, by its digest and under a tag of the attempt. With a ne
 delay between attempts is the operator's.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -28,7 +27,7 @@ from jobcommon.api.template import Positions, Templates, mapping_of, mappings_in
 from jobcommon.api.timestamp import format_time, parse_time, trusted
 from jobcommon.framework import Job
 from jobcommon.manifests.children import pod_manifest, world
-from jobcommon.manifests.size import size_text, with_size
+from jobcommon.manifests.size import size_text
 from jobcommon.reconcile import limits, node_loss
 from jobcommon.reconcile.attempts import RestartInPlace
 from jobcommon.reconcile.ending import failures_in_place
@@ -41,7 +40,6 @@ from jobcommon.reconcile.view import Lifecycle, PodShape, Proposal, Remark, View
 # After its grace period, a container that does not stop has this many seconds more: a busy kubelet needs some.
 STOP_SECONDS = 30.0
 _DEFAULT_GRACE = 30
-MAX_SIZES = 4
 _CHANGED = "its template or configuration has been changed"
 _PULL_ERRORS = ("ErrImagePull", "ImagePullBackOff")
 
@@ -53,7 +51,7 @@ class InPlace(PodShape, Lifecycle):
 
     def __init__(self, view: View) -> None:
         self._situation, self._job = view, view.job
-        self._known: dict[tuple[str, str, Positions], tuple[Any, str]] = {}
+        self._known: dict[tuple[Replica, Positions, bool], str] = {}
 
     @classmethod
     def concerns(cls, job: Job) -> bool:
@@ -102,10 +100,10 @@ class InPlace(PodShape, Lifecycle):
     def _start(self, slot: Slot) -> SetImage:
         """The start of the pod, with what it is to know of the others."""
         job, framework, size = self._job, self._situation.framework, self._size
-        if slot.pod.annotations.get(labels.SIZE) == size and not is_spare(slot.pod):
+        made, known = self._made_from(slot.replica), slot.pod.annotations
+        if (known.get(labels.SIZE), known.get(labels.TEMPLATE)) == (size, made) and not is_spare(slot.pod):
             return start(job, slot, self._images, {})
-        made = {**world(framework, job, slot.replica), labels.TEMPLATE: self._made_from(size, slot.replica)[1]}
-        return start(job, slot, self._images, made)
+        return start(job, slot, self._images, {**world(framework, job, slot.replica), labels.TEMPLATE: made})
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with what it is made from, and with the image of the attempt that it joins."""
@@ -113,8 +111,8 @@ class InPlace(PodShape, Lifecycle):
 
     def marked(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """See `shape`."""
-        digest = self._made_from(self._size, replica)[1]
-        annotations = {**(pod["metadata"].get("annotations") or {}), **origin(self._job, replica, digest)}
+        made = origin(self._job, replica, self._made_from(replica))
+        annotations = {**(pod["metadata"].get("annotations") or {}), **made}
         return pinned({**pod, "metadata": {**pod["metadata"], "annotations": annotations}}, self._images)
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
@@ -165,57 +163,30 @@ class InPlace(PodShape, Lifecycle):
 
     def _changed(self, slot: Slot) -> str:
         """Why the pod does not serve the attempt as it was made; "" if it does. What is unknown has changed."""
-        made_for, size = slot.pod.annotations.get(labels.SIZE, ""), self._size
-        if made_for not in self._worlds:
-            return _CHANGED
-        before, digest = self._made_from(made_for, slot.replica)
-        if digest != slot.pod.annotations.get(labels.TEMPLATE):
-            return _CHANGED
-        same = made_for == size or before == self._made_from(size, slot.replica)[0]
-        if same and made_for != size:
-            same = self._serves_in(self._worlds[made_for], self._worlds[size], slot.replica)
-        return "" if same else "its configuration depends on the number of replicas"
+        made = slot.pod.annotations.get(labels.TEMPLATE, "").partition("-")[0]
+        return "" if made == self._made_from(slot.replica).partition("-")[0] else _CHANGED
 
-    def _serves_in(self, before: Job, after: Job, replica: Replica) -> bool:
-        """Whether the spec of its pod is the same in another world, where other replicas are left out.
+    def _made_from(self, replica: Replica) -> str:
+        """Two digests: of what the replica's pod is made from, and of what is written anew when its program starts.
 
-        It may be the first one there, and the annotations may have no room for ranks and addresses.
+        A digest of the template alone would miss a port in another one, an option, or a field of the job. Replicas of a
+        template differ in their names alone, but for the one of rank 0, which may be the leader, and that of index 0.
         """
-        if not (before.left_out or after.left_out):
-            return True
-        was_first, is_first = (job.rank_of(replica) == 0 for job in (before, after))
-        if was_first != is_first:
-            return self._read_by(before, replica) == self._read_by(after, replica)
-        framework = self._situation.framework
-        return not framework.env(after, replica) or len(world(framework, after, replica)) > 1
-
-    @cached_property
-    def _worlds(self) -> Mapping[str, Job]:
-        """The job in each size for which its pods were made, and in its own. Anyone may write others on pods: few are read."""
-        framework, job = self._situation.framework, self._job
-        sizes = Counter(slot.pod.annotations.get(labels.SIZE, "") for slot in self._situation.slots.ours)
-        found = {size: with_size(framework, job, size) for size, _ in sizes.most_common(MAX_SIZES)}
-        return {size: read for size, read in found.items() if read is not None} | {size_text(framework, job): job}
-
-    def _made_from(self, size: str, replica: Replica) -> tuple[Any, str]:
-        """What replicas of that type and template are in an attempt of that size, and a digest of that and of what they know.
-
-        A digest of the template alone would miss a port in another one, an option, or a field of the job. It is that of two
-        replicas, for the first one may be the leader.
-        """
-        templates = self._job.replica_specs[replica.type].templates
-        key = size, replica.type, templates.of(replica.index)
+        job, framework, kind = self._job, self._situation.framework, replica.type
+        positions, first = job.replica_specs[kind].templates.of(replica.index), job.rank_of(replica) == 0
+        alike = Replica(kind, min(replica.index, 1))
+        key = alike, positions, first
         if key not in self._known:
-            template = templates.at(key[2])
-            alike = {"template": template, "overrides": [], "templates": Templates(template, ())}
-            specs = self._worlds[size].replica_specs
-            specs = {**specs, replica.type: specs[replica.type].model_copy(update=alike)}
-            job, framework = replace(self._worlds[size], replica_specs=specs, left_out={}), self._situation.framework
-            two = [Replica(replica.type, index) for index in (0, 1)]
-            made = [self._read_by(job, one) for one in two]
-            known = [world(framework, job, one) for one in two]
-            text = msgspec.json.encode([template, made, known], order="deterministic")
-            self._known[key] = made, sha256(text).hexdigest()[:16]
+            template = job.replica_specs[kind].templates.at(positions)
+            one = {"template": template, "overrides": [], "templates": Templates(template, ())}
+            specs = {**job.replica_specs, kind: job.replica_specs[kind].model_copy(update=one)}
+            out = {kind: frozenset({0})} if first and alike.index else {}
+            job = replace(job, replica_specs=specs, left_out=out)
+            known = world(framework, job, alike)
+            # Without room for them in annotations, variables are in the spec, with the ranks and addresses of this attempt.
+            of_this = self._size if any(self._job.left_out.values()) and len(known) == 1 and framework.env(job, alike) else ""
+            made = [template, self._read_by(job, alike), of_this]
+            self._known[key] = f"{_digest(made)}-{_digest(known)}"
         return self._known[key]
 
     def _read_by(self, job: Job, replica: Replica) -> tuple[Any, ...]:
@@ -397,6 +368,10 @@ def put_back(slot: Slot) -> list[SetImage]:
 def _change(pod: PodView, image: str, why: str, annotations: tuple[tuple[str, str], ...] = ()) -> SetImage:
     main, attempt = pod.containers[0], pod.annotations.get(labels.ATTEMPT, "")
     return SetImage(pod.name, pod.uid, main.name, main.image, image, attempt, why, annotations)
+
+
+def _digest(value: Any) -> str:
+    return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:16]
 
 
 def _pod_spec(job: Job, replica: Replica) -> Mapping[str, Any]:

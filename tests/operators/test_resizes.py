@@ -188,16 +188,17 @@ def with_port(spec: Any) -> None:
     spec[PYTORCH.replica_specs]["Master"]["template"]["spec"]["containers"][0]["ports"] = [port]
 
 
-#: an edit of what shapes pods, outside the template of the workers
-EDITS: dict[str, tuple[str, Callable[[Any], None]]] = {
-    "nprocPerNode": ("pytorch", lambda spec: spec.update(nprocPerNode="4")),
-    "a port in another template": ("pytorch", with_port),
-    "slotsPerWorker": ("mpi, ssh", lambda spec: spec.update(slotsPerWorker=4)),
+#: an edit of what shapes pods, outside the template of the workers, and which pods are kept
+EDITS: dict[str, tuple[str, Callable[[Any], None], set[str]]] = {
+    "nprocPerNode": ("pytorch", lambda spec: spec.update(nprocPerNode="4"), {"demo-master-0", "demo-worker-0"}),
+    "a port in another template": ("pytorch", with_port, {"demo-worker-0"}),
+    # The launcher alone reads the slots.
+    "slotsPerWorker": ("mpi, ssh", lambda spec: spec.update(slotsPerWorker=4), {"demo-worker-0"}),
 }
 
 
-@pytest.mark.parametrize(("name", "edit"), EDITS.values(), ids=EDITS)
-def test_programs_of_an_attempt_have_the_same_configuration(name: str, edit: Callable[[Any], None]) -> None:
+@pytest.mark.parametrize(("name", "edit", "kept"), EDITS.values(), ids=EDITS)
+def test_programs_of_an_attempt_have_the_same_configuration(name: str, edit: Callable[[Any], None], kept: set[str]) -> None:
     case, policy = CASES[name], {"restartScope": "Job", "restartMethod": "Auto"}
     world = ClusterModel.of(case.framework, {**case.others, "Worker": 2}, policy="ExitCode", run_policy=policy)
     assert isinstance(world, ClusterModel)
@@ -210,9 +211,10 @@ def test_programs_of_an_attempt_have_the_same_configuration(name: str, edit: Cal
     world.react()
     world.wait(60)
     assert (world.status["attempt"], world.current) == (1, "Running")
-    kept = {pod.name for pod in world.pods.values() if pod.view.uid in before}
-    # The launcher alone reads the slots.
-    assert kept == ({"demo-worker-0"} if case.framework is MPI else set())
+    assert {pod.name for pod in world.pods.values() if pod.view.uid in before} == kept
+    programs = [world.programs[pod.view.uid][0] for pod in world.pods.values()]
+    shared = [(one.get("MASTER_PORT"), one.get("PET_NPROC_PER_NODE")) for one in programs]
+    assert shared == shared[:1] * 3
 
 
 #: types and scope of a job that runs, and what one edit makes of them

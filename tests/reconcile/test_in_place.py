@@ -1,6 +1,5 @@
 """restartMethod Auto: the pods of a job that is restarted as a whole are kept, and their containers are started again."""
 
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -11,9 +10,7 @@ from jobcommon.api import labels
 from jobcommon.api.observed import IMAGES, IMAGES_LATER, Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.timestamp import format_time
-from jobcommon.framework import EnvVar, Job
 from jobcommon.reconcile import Plan, plan
-from jobcommon.reconcile.in_place import MAX_SIZES
 from jobcommon.reconcile.plan import Delete, SetImage
 from jobcommon.spec import read_job
 from jobcommon.testutil import builders
@@ -295,11 +292,10 @@ def test_a_digest_that_cannot_be_pulled_is_put_back_to_the_image_of_the_template
     assert (cluster.current, cluster.status["attempt"]) == ("Running", 1)
 
 
-@pytest.mark.parametrize("name", [labels.TEMPLATE, labels.SIZE])
-def test_a_pod_of_which_it_is_unknown_what_it_was_made_from_is_made_anew(name: str) -> None:
+def test_a_pod_of_which_it_is_unknown_what_it_was_made_from_is_made_anew() -> None:
     cluster = world()
     pod = cluster.pods["demo-worker-1"]
-    own = {key: text for key, text in pod.view.annotations.items() if key != name}
+    own = {key: text for key, text in pod.view.annotations.items() if key != labels.TEMPLATE}
     cluster.put(pod._with(metadata={"annotations": own}))
     cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).step()
     assert cluster.status["replacedPods"] == {"Worker-1": "its template or configuration has been changed"}
@@ -315,25 +311,6 @@ def test_a_pod_is_made_anew_only_as_it_was_seen() -> None:
     assert (delete.name, delete.resource_version) == ("demo-worker-1", cluster.pods["demo-worker-1"].view.resource_version)
     cluster.put(cluster.pods["demo-worker-1"].running()).step()
     assert "replacedPods" not in cluster.status, "it is kept"
-
-
-def test_of_the_sizes_that_pods_claim_few_are_read() -> None:
-    """Anyone who may patch a pod may write one, and the environment of each size takes long to work out."""
-    made: list[int] = []
-
-    def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
-        made.append(job.total_replicas)
-        return TEST_JOB.env(job, replica)
-
-    framework = replace(TEST_JOB, env=env)
-    manifest = job_manifest(framework, {"Worker": 40}, policy="OnFailure", run_policy=a_job()["spec"]["runPolicy"])
-    cluster = ClusterModel(framework, manifest).start()
-    for index, pod in enumerate(cluster.pods.values()):
-        cluster.put(pod.with_image("image", {labels.SIZE: f"Worker={1000 + index}"}))
-    cluster.put(cluster.pods["demo-worker-0"].restarted_after(137))
-    made.clear()
-    cluster.step()
-    assert len(set(made)) <= MAX_SIZES + 1
 
 
 #: the image that the tag of one replica's pod was when it was pulled, and how that of another ends

@@ -96,9 +96,7 @@ PHASES = st.sampled_from(["", "Pending", "Running", "Succeeded", "Failed", "Unkn
 #: annotations that pods may have, by us or by anyone
 MARKS = {
     labels.ATTEMPT: ["0", "1", "2", "999999", "-1", "x"],
-    labels.SIZE: [
-        "Master=1,Worker=2", "Worker=2 without 0", "Worker=2 without x", "Worker=3", "Worker=99999", "Robot=1", "=", "",
-    ],
+    labels.SIZE: ["Master=1,Worker=2", "Worker=2 without 0", "Worker=3", ""],
     labels.SPARE: ["true", "false"],
     labels.EARLIER_RUNS: ["0", "1", "7", "999999", "x"],
     labels.STOP_ORDERED: ["2023-11-14T22:13:20Z", "9999-12-31T23:59:59Z", "x"], labels.TEMPLATE: ["0", "f" * 16],
