@@ -214,7 +214,7 @@ class Kubeconfig:
                 f"{self.files}: the cluster's server must be an address like https://HOST:PORT, not {configuration.host!r}"
             )
         namespace = str(context.get("namespace") or "default")
-        return _access(configuration, self.files, self.environ, namespace, stale_at, acting_as)
+        return access_of(configuration, self.files, self.environ, namespace, stale_at, acting_as)
 
     def _advice(self, problem: str) -> str:
         if problem.startswith("exec"):
@@ -298,7 +298,7 @@ class ServiceAccount:
         return content
 
 
-def _access(
+def access_of(
     configuration: Any,
     origin: str,
     environ: Mapping[str, str],
@@ -306,6 +306,7 @@ def _access(
     stale_at: float | None,
     acting_as: Headers,
 ) -> Access:
+    """What the `Configuration` of a client of Kubernetes says, of either official package. Raises ConfigError."""
     url, authorization = configuration.host.rstrip("/"), configuration.api_key.get("BearerToken")
     context = None
     if url.startswith("https"):

@@ -38,13 +38,19 @@ class AsyncJobClient:
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, kubeconfig: str | None = None, context: str | None = None, *, namespace: str | None = None, kind: str = KIND
-    ) -> "AsyncIterator[AsyncJobClient]":
-        """A client of the configured cluster, found as by `find_cluster`. Raises ConfigError."""
-        from jobcommon.client.config import find_cluster
+        cls, kubeconfig: str | None = None, context: str | None = None, *, namespace: str | None = None,
+        kind: str = KIND, api_client: Any = None,
+    ) -> "AsyncIterator[AsyncJobClient]":  # fmt: skip
+        """A client of the cluster of `api_client`, or of the configured one, as by `find_cluster`. Raises ConfigError."""
+        from jobcommon.client.config import Cluster, find_cluster
         from jobcommon.client.transport import HttpTransport
+        from jobcommon.sdk.official import ApiClientSource
 
-        cluster = await find_cluster(kubeconfig, context)
+        if api_client is None:
+            cluster = await find_cluster(kubeconfig, context)
+        else:
+            source = ApiClientSource(api_client)
+            cluster = Cluster(source, await source.load())
         transport = HttpTransport(cluster)
         try:
             yield cls(transport, namespace or cluster.namespace, kind=kind)

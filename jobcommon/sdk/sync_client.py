@@ -16,7 +16,7 @@ class JobClient:
     """Submits and follows jobs; for scripts and notebooks.
 
     The cluster is that of `kubeconfig` and `context`, else of $KUBECONFIG, else of the pod this runs in, else of
-    ``~/.kube/config``. `namespace`: without it that of the context.
+    ``~/.kube/config``; or of `api_client`, a ``kubernetes.client.ApiClient``. `namespace`: without it that of the context.
 
     A job is named ``digits`` (of the client's `kind`), ``mpijob/digits``, or by its manifest. All methods raise `StatusError`
     for a refusal (404: there is no such job), `TransportError` without a response, and ValueError for an unknown kind. The
@@ -24,10 +24,11 @@ class JobClient:
     """
 
     def __init__(
-        self, kubeconfig: str | None = None, context: str | None = None, *, namespace: str | None = None, kind: str = KIND
-    ) -> None:
+        self, kubeconfig: str | None = None, context: str | None = None, *, namespace: str | None = None,
+        kind: str = KIND, api_client: Any = None,
+    ) -> None:  # fmt: skip
         # The connection is open as long as this is there.
-        self._connection = AsyncJobClient.connect(kubeconfig, context, namespace=namespace, kind=kind)
+        self._connection = AsyncJobClient.connect(kubeconfig, context, namespace=namespace, kind=kind, api_client=api_client)
         self._client = _done(self._connection.__aenter__())
         self.namespace = self._client.namespace
 

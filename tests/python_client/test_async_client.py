@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
+import kubernetes
 import pytest
 
 from jobcommon.client import list_watch
@@ -16,6 +17,7 @@ from jobcommon.sdk.async_client import AsyncJobClient
 from jobcommon.sdk.build import build_job
 from jobcommon.sdk.failure import JobFailed
 from jobcommon.sdk.following import Timing
+from jobcommon.sdk.official import ApiClientSource
 from tests.runtime.fakes import Answer, ScriptedTransport, refusal, reply
 
 JOB = build_job("j", image="i", command=["x"], namespace="default")
@@ -212,3 +214,13 @@ async def test_logs_of_what_is_not_there() -> None:
         [said async for said in client(answers(job("Running"), logs=(StatusError(400, "", "waiting to start"),))).logs("j")]
     with pytest.raises(ValueError, match="replica Worker-7: pytorchjob/j has no such replica; it has Master-0"):
         [said async for said in client(answers(job("Running"))).logs("j", replica="Worker-7")]
+
+
+async def test_the_hook_of_an_official_client_renews_its_token() -> None:
+    configuration = kubernetes.client.Configuration(host="http://server/", api_key={"authorization": "Bearer 0"})
+    source = ApiClientSource(kubernetes.client.ApiClient(configuration))
+    tokens = iter(("1", "2"))
+    source.api_client.configuration.refresh_api_key_hook = lambda at: at.api_key.update(authorization=f"Bearer {next(tokens)}")
+    first, second = await source.load(), await source.load()
+    assert (first.base_url, first.namespace, first.authorization) == ("http://server", "default", "Bearer 1")
+    assert second.authorization == "Bearer 2"

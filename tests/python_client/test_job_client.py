@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
 
+import kubernetes
 import nbformat
 import pytest
 from nbclient import NotebookClient
@@ -38,6 +39,8 @@ def test_the_notebook(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None
     ]
     for job in theirs:
         jobs.submit(job)
+    official = kubernetes.config.new_client_from_config(str(kubectl.kubeconfig))
+    assert JobClient(api_client=official).list(kind="JAXJob") == jobs.list(kind="JAXJob") != []
     notebook = nbformat.read(ROOT / "docs/notebooks/python-client.ipynb", as_version=4)
     NotebookClient(notebook, timeout=400, startup_timeout=int(PATIENCE), kernel_name="python3").execute()
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
