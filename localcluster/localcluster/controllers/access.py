@@ -1,19 +1,19 @@
 """How controllers reach the API server: reads from its store, writes as requests.
 
-Reads see stored objects (without apiVersion and kind, never to be mutated). Writes go through `Server.handle`, so they
+Reads see stored objects (without apiVersion and kind, never to be mutated). Writes go through `ApiServer.handle`, so they
 pass the same checks, and are watched like those of any client.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from localcluster.apiserver.env import Env
 from localcluster.apiserver.registry import Registry
 from localcluster.apiserver.resource import Resource
+from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.storage import Change, Item, Storage, Table
 from localcluster.apiserver.users import MASTERS, User
 from localcluster.request import JSON, MERGE_PATCH, Request, Response
@@ -21,33 +21,10 @@ from localcluster.request import JSON, MERGE_PATCH, Request, Response
 Obj = dict[str, Any]
 
 
-class Server(Protocol):
-    """What the controllers need of the embedded server."""
-
-    @property
-    def env(self) -> Env:
-        """Its clock."""
-        ...
-
-    @property
-    def storage(self) -> Storage:
-        """Its store."""
-        ...
-
-    @property
-    def registry(self) -> Registry:
-        """What it serves."""
-        ...
-
-    def handle(self, request: Request, user: User | None = None) -> Response:
-        """Answer one request."""
-        ...
-
-
 class Access:
     """One controller's view of the server; its writes carry the controller's own name."""
 
-    def __init__(self, server: Server, name: str) -> None:
+    def __init__(self, server: ApiServer, name: str) -> None:
         self._server = server
         self.user = User(f"system:kube-controller-manager:{name}", (MASTERS,))
 

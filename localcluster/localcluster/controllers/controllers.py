@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from localcluster.controllers.access import Access, Server
+from localcluster.apiserver.server import ApiServer
+from localcluster.controllers.access import Access
 from localcluster.controllers.definitions import DefinitionController
 from localcluster.controllers.event_ttl import EventTtl
 from localcluster.controllers.garbage_collector import GarbageCollector
@@ -30,7 +31,7 @@ class Controllers:
     pods find in the config map ``kube-root-ca.crt``.
     """
 
-    def __init__(self, server: Server, *, root_ca: str = "", more: tuple[Controller, ...] = ()) -> None:
+    def __init__(self, server: ApiServer, *, root_ca: str = "", more: tuple[Controller, ...] = ()) -> None:
         self._server = server
         self._seen = -1
         self.wake: Callable[[], None] = _no_wake
