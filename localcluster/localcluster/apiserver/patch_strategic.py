@@ -1,17 +1,16 @@
 """Kubernetes strategic merge patch for built-in kinds.
 
 The rules are those of k8s.io/apimachinery/pkg/util/strategicpatch: which lists merge, and by which key, is said by
-`x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` of the published schema.
+`x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` of the published schema. A list keeps its order, and what is
+new comes last: `$setElementOrder` is ignored.
 """
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json, child, items, resolve
 
 DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"
-SET_ORDER = "$setElementOrder/"
 DELETE_PRIMITIVES = "$deleteFromPrimitiveList/"
 
 
@@ -22,7 +21,7 @@ class StrategicPatchError(ValueError):
 def strategic_merge(node: Json, current: Json, patch: Json) -> Json:
     """The object after the patch, for an object of the built-in schema `node`; neither argument is changed.
 
-    Raises `StrategicPatchError` for an unknown directive, a list item without its merge key, or an order that is no list.
+    Raises `StrategicPatchError` for an unknown directive, or a list item without its merge key.
     """
     return _merge_map(resolve(node), current, patch, "")
 
@@ -48,8 +47,8 @@ def _merge_map(node: Json, current: Json, patch: Json, path: str) -> Json:
         raise StrategicPatchError(f"{path or 'patch'}: unknown patch type: {directive}")
     retained = patch.get(RETAIN_KEYS, current)
     result = {key: value for key, value in current.items() if key in retained}
-    named = (key.partition("/")[2] if key.startswith("$") else key for key in patch)
-    for field in dict.fromkeys(name for name in named if name):
+    named = (key.removeprefix(DELETE_PRIMITIVES) for key in patch)
+    for field in dict.fromkeys(name for name in named if not name.startswith("$")):
         _merge_field(node, result, patch, field, f"{path}.{field}" if path else field)
     return result
 
@@ -73,16 +72,9 @@ def _merge_list(node: Json, old: list[Any], patch: Json, field: str, key: str | 
     changes = patch.get(field) or []
     removed = patch.get(DELETE_PRIMITIVES + field) or []
     original = [one for one in old if one not in removed] if removed else old
-    # Without an order, what the patch names comes in its own, and before what it does not name where nothing else decides.
-    order = patch.get(SET_ORDER + field, [one for one in changes if not (isinstance(one, dict) and DIRECTIVE in one)])
-    if not isinstance(order, list):
-        raise StrategicPatchError(f"{SET_ORDER}{field} must be a list")
     if key is None:
-        added = [one for at, one in enumerate(changes) if one not in original and one not in changes[:at]]
-        return _ordered([*original, *added], original, order, lambda one: one)
-    return _ordered(
-        _merge_items(items(node), original, changes, key, path), original, order, lambda one: _key_of(one, key, path)
-    )
+        return [*original, *(one for at, one in enumerate(changes) if one not in original and one not in changes[:at])]
+    return _merge_items(items(node), original, changes, key, path)
 
 
 def _key_of(item: Any, key: str, path: str) -> Any:
@@ -107,22 +99,3 @@ def _merge_items(node: Json, original: list[Any], patch: list[Any], key: str, pa
         else:
             result.append(_plain(item))
     return result
-
-
-def _ordered(merged: list[Any], original: list[Any], order: list[Any], key: Callable[[Any], Any]) -> list[Any]:
-    """`merged` in the patch's order, with items only the server has kept in their old place relative to the others."""
-    wanted = [key(one) for one in order]
-    before = [key(one) for one in original]
-    keyed = [(key(one), one) for one in merged]
-    ours = sorted((pair for pair in keyed if pair[0] in wanted), key=lambda pair: wanted.index(pair[0]))
-    theirs = [pair for pair in keyed if pair[0] not in wanted]
-    return list(_interleaved(theirs, ours, before))
-
-
-def _interleaved(theirs: list[Any], ours: list[Any], before: list[Any]) -> Iterator[Any]:
-    """Both lists in one, each in its own order; an item of theirs comes first where it stood before the next one of ours."""
-    while theirs and ours:
-        (left, _), (right, _) = theirs[0], ours[0]
-        first = left in before and right in before and before.index(left) < before.index(right)
-        yield (theirs if first else ours).pop(0)[1]
-    yield from (one for _, one in (*theirs, *ours))
