@@ -14,7 +14,6 @@ _SCHEDULING = "scheduling.k8s.io"
 _BUILTIN_SERVICE_ACCOUNT = "default"
 _LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LOST_NODE_SECONDS = 300
-_POD_SECURITY = "pod-security.kubernetes.io/enforce"
 
 
 def check_namespace(call: Call, name: str) -> None:
@@ -109,20 +108,6 @@ def _assign_address(obj: Obj) -> None:
     digest = hashlib.sha256(obj["metadata"]["uid"].encode()).digest()
     spec["clusterIP"] = f"10.{96 + digest[0] % 16}.{digest[1]}.{1 + digest[2] % 254}"
     spec["clusterIPs"] = [spec["clusterIP"]]
-
-
-def warn_unenforced(call: Call, new: Obj, old: Obj) -> None:
-    """Warn of what a change asks for and is not enforced here: Pod Security, and quotas of amounts."""
-    if call.resource.gvk == ("", "v1", "Namespace"):
-        level, before = ((one.get("metadata", {}).get("labels") or {}).get(_POD_SECURITY) for one in (new, old))
-        if level not in (None, "privileged", before):
-            call.warnings.append(f"the embedded cluster does not enforce Pod Security: {_POD_SECURITY} has no effect")
-    elif call.resource.gvk == ("", "v1", "ResourceQuota"):
-        hard, before = ((one.get("spec") or {}).get("hard") or {} for one in (new, old))
-        names = [name for name in hard if not name.startswith("count/")]
-        counted = {one.storage_key for one in call.registry.where(lambda one: one.storage_key in names)}
-        if hard != before and (ignored := sorted({*names} - counted)):
-            call.warnings.append(f"the embedded cluster counts objects only and does not enforce {', '.join(ignored)}")
 
 
 def check_quota(call: Call, obj: Obj) -> None:

@@ -7,7 +7,6 @@ import asyncio
 import ipaddress
 import logging
 import ssl
-import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -25,8 +24,6 @@ from localcluster.request import Request, Response
 
 log = logging.getLogger(__name__)
 
-#: Below this size compressing costs more than it saves; the real server's threshold.
-_GZIP_FROM = 128 * 1024
 _SHUTDOWN_SECONDS = 2.0
 # An event is sent at once; events within this time after it are sent together. So a thousand pods in a second cost the server
 # and its watchers fewer writes and reads.
@@ -57,17 +54,17 @@ class Running:
             raise
         except Exception:
             log.exception("request failed: %s %s", request.method, request.path)
-            return _whole(request, ApiError(500, "InternalError", "Internal error occurred: see the server's log").response())
+            return _whole(ApiError(500, "InternalError", "Internal error occurred: see the server's log").response())
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         length = request.content_length or 0
         if length > BODY_LIMIT:
-            return _whole(request, _too_large().response())
+            return _whole(_too_large().response())
         try:
             body = await request.read() if request.body_exists else None
         except web.HTTPRequestEntityTooLarge:
             # A chunked body has no Content-Length.
-            return _whole(request, _too_large().response())
+            return _whole(_too_large().response())
         value = Request(
             request.method, request.rel_url.raw_path, tuple(request.rel_url.query.items()), body,
             request.headers.get("Content-Type", "application/json"),
@@ -79,8 +76,8 @@ class Running:
             if self.server.is_watch(value):
                 return await self._watch(request, value)
         except ApiError as error:
-            return _whole(request, error.response())
-        return _whole(request, self.server.handle(value))
+            return _whole(error.response())
+        return _whole(self.server.handle(value))
 
     async def _watch(self, request: web.BaseRequest, value: Request) -> web.StreamResponse:
         awake = asyncio.Event()
@@ -137,15 +134,8 @@ async def _either(awake: asyncio.Event, seconds: float) -> None:
         return
 
 
-def _whole(request: web.BaseRequest, response: Response) -> web.Response:
-    headers = dict(response.headers)
-    body = response.body
-    if len(body) > _GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
-        # Level 1, as the real server: large lists are sent faster, and the loopback does not gain from a better level.
-        packer = zlib.compressobj(1, wbits=31)
-        body = packer.compress(body) + packer.flush()
-        headers["Content-Encoding"] = "gzip"
-    return web.Response(status=response.status, body=body, headers=headers)
+def _whole(response: Response) -> web.Response:
+    return web.Response(status=response.status, body=response.body, headers=response.headers)
 
 
 @asynccontextmanager

@@ -215,10 +215,6 @@ async def test_an_unknown_kind_is_named(kubectl: Kubectl, version: str) -> None:
             "apply -f -", {"kind": "ValidatingAdmissionPolicy", "apiVersion": "admissionregistration.k8s.io/v1", "spec": {}},
             "stores objects of kind ValidatingAdmissionPolicy and does not enforce",
         ),
-        ("create quota a --hard=pods=1,count/pods=1,secrets=1", None, ""),
-        ("create quota a --hard=pods=1,requests.cpu=1,limits.memory=1Gi", None, "enforce limits.memory, requests.cpu\n"),
-        ("label namespace default pod-security.kubernetes.io/enforce=baseline", None, "does not enforce Pod Security"),
-        ("label namespace default pod-security.kubernetes.io/enforce=privileged", None, ""),
         ("create deployment web --image=i", None, "no controller for objects of kind Deployment runs in the embedded cluster"),
     ],
 )  # fmt: skip

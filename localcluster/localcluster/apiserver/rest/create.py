@@ -53,7 +53,6 @@ def create_object(call: Call, obj: Obj) -> Obj:
     _refuse_existing(call, meta.get("name", ""))
     if resource.creation_warning:
         call.warnings.append(resource.creation_warning)
-    admission.warn_unenforced(call, new, {})
     return resource.typed(_store(call, new))
 
 

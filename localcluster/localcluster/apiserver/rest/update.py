@@ -79,7 +79,6 @@ def replace(call: Call, live: Item, obj: Obj) -> Obj:
     if new == old and not ends_deletion(call, new) and not causes:
         return resource.typed(old)
     admission.admit_update(call, new)
-    admission.warn_unenforced(call, new, old)
     _count_generation(call, new, old)
     validate(call, new, old, causes)
     if new == old and not ends_deletion(call, new):
