@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.output import written
 from jobcommon.crd import crd_files
 from jobcommon.framework import Framework
 
@@ -16,9 +15,13 @@ def as_yaml(frameworks: Iterable[Framework]) -> str:
 
 def write(directory: Path, frameworks: Iterable[Framework]) -> Iterator[Path]:
     """Write a file for each; gives the paths as they are written. Raises `UserError`."""
-    if directory.exists() and not directory.is_dir():
-        raise UserError(f"--output {directory}: is a file; name a directory")
-    return written(f"--output {directory}", {directory / name: text for name, text in _files(frameworks).items()})
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in _files(frameworks).items():
+            (directory / name).write_text(text, encoding="utf-8")
+            yield directory / name
+    except OSError as error:
+        raise UserError(f"--output {directory}: cannot be written: {error.strerror}") from None
 
 
 def _files(frameworks: Iterable[Framework]) -> dict[str, str]:

@@ -28,13 +28,13 @@ def usage_error(error: Exception) -> str | None:
     if words is None:
         return None
     # Typer leaves the values to pydantic, whose words are of inputs.
-    said = str(getattr(error, "message", "")).partition(", unable to parse")[0].replace("Input should be", "must be")
+    said = str(getattr(error, "message", "")).removeprefix("Value error, ").partition(", unable to parse")[0]
     parameter = getattr(error, "param", None)
     if parameter is None:
         text = str(words())
         return text[:1].lower() + text[1:].removesuffix(".")
     option = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar or parameter.name
-    return f"{option}: {said or 'Required value'}"
+    return f"{option}: {said.replace('Input should be', 'must be') or 'Required value'}"
 
 
 # By extra: what needs it, and the modules that come with it. The operator's image has none of the embedded cluster.

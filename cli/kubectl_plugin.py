@@ -12,7 +12,7 @@ from jobcommon.cli.start import main
 # kubectl's directive after the completions: do not add the names of files.
 NO_FILES = 4
 _FILES = 0
-_TAKE_FILES = ("-f", "--filename", "--kubeconfig", "--download", "--include", "-o", "--output")
+_TAKE_FILES = ("-f", "--filename", "--kubeconfig", "--include", "-o", "--output")
 
 
 def train() -> None:

@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -186,8 +186,8 @@ def doctor_command(
     framework: Frameworks = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    output: str = option("text", "text or json.", "FORMAT", "--output", "-o"),
-) -> None:
+    output: Literal["text", "json"] = option("text", "text or json.", "FORMAT", "--output", "-o"),
+) -> int:
     """Check a cluster before and after the operators are installed. Nothing is written.
 
     It reports definitions that drop our fields, other operators of the same kinds, their webhooks and leases, missing
@@ -206,7 +206,7 @@ def doctor_command(
     """
     from jobcommon.cli.doctor_command import doctor
 
-    sys.exit(process.run(doctor(chosen(framework or ()), kubeconfig, context, output)))
+    return process.run(doctor(chosen(framework or ()), kubeconfig, context, output))
 
 
 @app.command("plan", short_help="Print what the operator would do for a job.")
@@ -215,7 +215,9 @@ def plan_command(
     observed: list[str] | None = option(
         None, "The job's pods and Services in a cluster: kubectl get pods,services -o yaml.", "FILE"
     ),
-    output: str = option("text", "text, or yaml, which adds the objects to be written.", "FORMAT", "--output", "-o"),
+    output: Literal["text", "yaml"] = option(
+        "text", "text, or yaml, which adds the objects to be written.", "FORMAT", "--output", "-o"
+    ),
     namespace: Namespace = "default",
 ) -> None:
     """Print what the operator would do for a job now. Nothing is written anywhere.
@@ -226,8 +228,6 @@ def plan_command(
       jobcommon plan -f job.yaml -o yaml
       kubectl get pods,services -o yaml > seen.yaml && jobcommon plan -f job.yaml --observed seen.yaml
     """
-    if output not in ("text", "yaml"):
-        raise UserError(f"--output {output}: use text or yaml")
     from jobcommon.cli.plan import describe
 
     seen = load(observed, OF_A_CLUSTER) if observed else []

@@ -2,7 +2,7 @@
 
 import math
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -74,13 +74,7 @@ Files = Annotated[list[str], _FILES]
 OptionalFiles = Annotated[list[str] | None, _FILES]
 
 
-def _server(value: str | None) -> str | None:
-    if value not in (None, "embedded", "real"):
-        raise UserError(f"--server {value}: use embedded or real")
-    return value
-
-
 _PYTHON = "The Python interpreter or environment of local pods. Default: the active environment, else the first python on PATH."
 PythonOption = Annotated[str | None, option(..., _PYTHON, "PATH", "--python")]
 _SERVER = "real: etcd, kube-apiserver and kube-controller-manager from $KUBEBUILDER_ASSETS; pods remain local processes."
-Server = Annotated[str | None, option(..., _SERVER, "embedded|real", callback=_server)]
+Server = Annotated[Literal["embedded", "real"] | None, option(..., _SERVER, "embedded|real")]

@@ -3,13 +3,10 @@
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
 from rich.console import Console
-
-from jobcommon.cli.errors import UserError
 
 # A pipe has no width; tables must not be wrapped there.
 PIPE_WIDTH = 240
@@ -29,17 +26,6 @@ def console() -> Console:
 def notes() -> Console:
     """Standard error, for what is not the output itself."""
     return _Console(stderr=True, highlight=False, markup=False, emoji=False)
-
-
-def written(option: str, files: Mapping[Path, str]) -> Iterator[Path]:
-    """Write the files, with their directories, and give the path of each. Raises `UserError`, beginning with the `option`."""
-    for path, text in files.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{option}: {path}: cannot be written: {error.strerror}") from None
-        yield path
 
 
 def prepare_streams() -> None:

@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -59,7 +59,7 @@ def run_command(
         None, "For a script: start it with torchrun, N processes in each of --workers pods.", "N", min=1
     ),
     report_progress: bool = flag("For a script: it reports its progress, in a module that it imports.", "--report-progress"),
-    output: str | None = option(None, "yaml: print the manifest without running it.", "FORMAT", "--output", "-o"),
+    output: Literal["yaml"] | None = option(None, "yaml: print the manifest without running it.", "FORMAT", "--output", "-o"),
     local: bool | None = option(
         None,
         "Run on this machine, or on the kubeconfig's cluster (the default with --kubeconfig, --context and in kubectl train).",
@@ -79,7 +79,7 @@ def run_command(
     ),
     server: Server = None,
     python: PythonOption = None,
-) -> None:
+) -> int:
     """Run jobs from manifests until they have finished: here on an embedded cluster, or on the cluster of a kubeconfig.
 
     Everything in the files is applied, and the jobs' state and logs are shown as they arrive. Here pods are local processes:
@@ -108,8 +108,6 @@ def run_command(
     """
     from jobcommon.cli.script import Script, as_yaml
 
-    if output not in (None, "yaml"):
-        raise UserError(f"--output {output}: use yaml")
     elsewhere = kubeconfig is not None or kube_context is not None
     as_plugin = (context.find_root().info_name or "") == PLUGIN
     here = local if local is not None else not (elsewhere or as_plugin)
@@ -148,7 +146,7 @@ def run_command(
         manifests = made.manifests(unique=not here and output is None)
     if output == "yaml":
         typer.echo(as_yaml(manifests), nl=False)
-        return
+        return 0
     from jobcommon.cli.python import python_of_pods
     from jobcommon.cli.run import Limits, run_here, run_on_cluster
 
@@ -157,10 +155,10 @@ def run_command(
         running = run_here(
             manifests, console(), namespace=namespace or "default", limits=limits, server=server, python=python_of_pods(python)
         )
-        sys.exit(process.run(running))
+        return process.run(running)
     place, started = Place(kubeconfig, kube_context, namespace), list[FoundJob]()
     running = run_on_cluster(place, manifests, console(), limits=limits, wait=wait, started=started.append)
-    sys.exit(_end_there(running, place, started, wait=wait))
+    return _end_there(running, place, started, wait=wait)
 
 
 def _given(filename: list[str] | None) -> list[str]:

@@ -5,8 +5,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Coroutine
-from pathlib import Path
-from typing import Annotated, Any
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,21 +14,20 @@ from jobcommon.cli import process
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, Place, connected
 from jobcommon.cli.jobs.completion import job_names
-from jobcommon.cli.jobs.lookup import FoundJob, NoJobError, find_job
+from jobcommon.cli.jobs.lookup import NoJobError, find_job
 from jobcommon.cli.options import Context, Kubeconfig, duration_option, flag, namespace_option, option
 from jobcommon.cli.output import console, notes
-from jobcommon.diagnosis import Diagnosis, Found
 
 Job = Annotated[
     str,
     typer.Argument(metavar="JOB", help="A job: digits, or pytorchjob/digits.", autocompletion=job_names, show_default=False),
 ]
 InNamespace = Annotated[str | None, namespace_option("The job's namespace. Default: the context's.")]
-Output = Annotated[str, option(..., "text or json.", "FORMAT", "--output", "-o")]
+PLACE = {"namespace": InNamespace, "kubeconfig": Kubeconfig, "context": Context}
 
 
-def why_command(
-    job: Job, namespace: InNamespace = None, output: Output = "text", kubeconfig: Kubeconfig = None, context: Context = None
+async def why_command(
+    api: Api, job: Job, output: Literal["text", "json"] = option("text", "text or json.", "FORMAT", "--output", "-o")
 ) -> None:
     """Explain why a job fails, or what it waits for: the cause, the evidence, what to do, and what happens next.
 
@@ -42,20 +41,16 @@ def why_command(
     """
     from jobcommon.cli.jobs.why import as_json, show, why
 
-    if output not in ("text", "json"):
-        raise UserError(f"--output {output}: use text or json")
-
-    async def ask(api: Api, found: FoundJob) -> tuple[str, Diagnosis]:
-        return found.title, await why(api, found)
-
-    title, made = _with_job(job, Place(kubeconfig, context, namespace), ask)
+    found = await find_job(api, job)
+    made = await why(api, found)
     if output == "json":
-        typer.echo(as_json(title, made))
+        typer.echo(as_json(found.title, made))
     else:
-        show(console(), title, made, time.time())
+        show(console(), found.title, made, time.time())
 
 
-def logs_command(
+async def logs_command(
+    api: Api,
     job: Job,
     follow: bool = flag("Follow until the job has finished, across restarts.", "--follow", "-f"),
     previous: bool = flag("The previous run of each container.", "--previous", "-p"),
@@ -63,10 +58,6 @@ def logs_command(
     container: str = option("", "Another container than the main container.", "NAME", "--container", "-c"),
     tail: int | None = option(None, "Only the last N lines of each container.", "N", min=0),
     since: float | None = duration_option("--since", "Only lines that are newer than this: 90, 90s or 5m.", None, least=1),
-    download: Path | None = option(None, "Write a file for each run, the job, its events and the diagnosis to DIR.", "DIR"),
-    namespace: InNamespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Print the logs of all replicas, each line with its replica, in colours on a terminal.
 
@@ -77,37 +68,26 @@ def logs_command(
       kubectl train logs digits -f
       kubectl train logs digits --rank 0,3 --tail 100
       kubectl train logs digits --previous --rank Worker-1
-      kubectl train logs digits --download evidence/
     """
     from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, follow_logs, print_logs
-    from jobcommon.cli.jobs.logs import download as download_logs
 
-    if follow and (previous or download or container or since):
-        raise UserError(
-            "--follow shows the main containers' runs from now on: leave out --previous, --download, --container, --since"
-        )
+    if follow and (previous or container or since):
+        raise UserError("--follow shows the main containers' runs from now on: leave out --previous, --container, --since")
+    found = await find_job(api, job)
     selection = Selection(rank, container, previous, tail, None if since is None else math.ceil(since))
-
-    async def read(api: Api, found: FoundJob) -> None:
-        if download is not None:
-            for path in await download_logs(api, found, download, selection):
-                typer.echo(path)
-            return
-        printer = Printer(console(), notes(), chosen_pods(found, rank), found)
-        await (follow_logs if follow else print_logs)(api, found, selection, printer)
-
-    _with_job(job, Place(kubeconfig, context, namespace), read)
+    printer = Printer(console(), notes(), chosen_pods(found, rank), found)
+    await (follow_logs if follow else print_logs)(api, found, selection, printer)
 
 
-def list_command(
-    namespace: InNamespace = None,
+async def list_command(
+    api: Api,
     all_namespaces: bool = flag("All namespaces.", "--all-namespaces", "-A"),
     selector: str = option("", "Only jobs with these labels, such as team=nlp,env!=dev.", "LABELS", "--selector", "-l"),
     state: list[str] | None = option(None, "Only jobs in this state, such as Failed. Repeatable.", "STATE"),
     kind: list[str] | None = option(None, "Only jobs of this kind, such as pytorchjob. Repeatable.", "KIND"),
-    output: str = option("text", "text, wide (all of the cause, what to do), json or name.", "FORMAT", "--output", "-o"),
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    output: Literal["text", "wide", "json", "name"] = option(
+        "text", "text, wide (all of the cause, what to do), json or name.", "FORMAT", "--output", "-o"
+    ),
 ) -> None:
     """List the jobs of all kinds, those with problems first: state, pods, restarts, age, and the cause.
 
@@ -117,32 +97,25 @@ def list_command(
       kubectl train list -A --state Failed -o wide
       kubectl train list --kind pytorchjob -l team=nlp -o json
     """
-    from jobcommon.cli.jobs.listing import FORMATS, Chosen, jobs_as_json, jobs_of, show_jobs, surroundings_of
+    from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, surroundings_of
 
-    if output not in FORMATS:
-        raise UserError(f"--output {output}: use {', '.join(FORMATS)}")
     chosen = Chosen(tuple(kind or ()), tuple(state or ()), selector)
-
-    async def read(api: Api) -> tuple[list[FoundJob], list[Found]]:
-        jobs = await jobs_of(api, everywhere=all_namespaces, console=notes(), chosen=chosen)
-        if not jobs:
-            what = "no jobs" if chosen == Chosen() else "no such jobs"
-            notes().print(what + ("" if all_namespaces else f" in namespace {api.namespace}"))
-        if output == "name":
-            return jobs, []
-        return jobs, await surroundings_of(api, jobs, everywhere=all_namespaces, console=notes())
-
-    jobs, surroundings = _connected(Place(kubeconfig, context, namespace), read)
+    jobs = await jobs_of(api, everywhere=all_namespaces, console=notes(), chosen=chosen)
+    if not jobs:
+        what = "no jobs" if chosen == Chosen() else "no such jobs"
+        notes().print(what + ("" if all_namespaces else f" in namespace {api.namespace}"))
     if output == "name":
         for job in jobs:
             typer.echo(job.title)
-    elif output == "json":
-        typer.echo(jobs_as_json(jobs, surroundings, time.time()))
+        return
+    found = await surroundings_of(api, jobs, everywhere=all_namespaces, console=notes())
+    if output == "json":
+        typer.echo(jobs_as_json(jobs, found, time.time()))
     elif jobs:
-        show_jobs(console(), jobs, surroundings, time.time(), everywhere=all_namespaces, wide=output == "wide")
+        show_jobs(console(), jobs, found, time.time(), everywhere=all_namespaces, wide=output == "wide")
 
 
-def top_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+async def top_command(api: Api, job: Job) -> None:
     """Show a job's replicas: state, restarts, age, how long each took to start, and why one does not run.
 
     \b
@@ -151,10 +124,10 @@ def top_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconfig 
     """
     from jobcommon.cli.jobs.listing import top
 
-    _with_job(job, Place(kubeconfig, context, namespace), lambda api, found: top(api, console(), found))
+    await top(api, console(), await find_job(api, job))
 
 
-def suspend_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+async def suspend_command(api: Api, job: Job) -> None:
     """Stop a job's pods until it is resumed. What has succeeded is kept; nothing counts as a failure.
 
     \b
@@ -163,10 +136,10 @@ def suspend_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubecon
     """
     from jobcommon.cli.jobs.changes import suspend
 
-    _with_job(job, Place(kubeconfig, context, namespace), lambda api, found: suspend(api, found, typer.echo))
+    await suspend(api, await find_job(api, job), typer.echo)
 
 
-def resume_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+async def resume_command(api: Api, job: Job) -> None:
     """Start a suspended job.
 
     \b
@@ -175,16 +148,14 @@ def resume_command(job: Job, namespace: InNamespace = None, kubeconfig: Kubeconf
     """
     from jobcommon.cli.jobs.changes import resume
 
-    _with_job(job, Place(kubeconfig, context, namespace), lambda api, found: resume(api, found, typer.echo))
+    await resume(api, await find_job(api, job), typer.echo)
 
 
-def restart_command(
+async def restart_command(
+    api: Api,
     job: Job,
     recreate: bool = flag("For a finished job: delete and recreate it.", "--recreate"),
-    timeout: float = duration_option("--timeout", "How long its pods may take to stop.", 300.0, least=1),
-    namespace: InNamespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    seconds: float = duration_option("--timeout", "How long its pods may take to stop.", 300.0, least=1),
 ) -> None:
     """Restart a job: all its pods are stopped, and started again.
 
@@ -195,20 +166,15 @@ def restart_command(
     """
     from jobcommon.cli.jobs.changes import restart
 
-    async def change(api: Api, found: FoundJob) -> None:
-        await restart(api, found, typer.echo, recreate=recreate, seconds=timeout)
-
-    _with_job(job, Place(kubeconfig, context, namespace), change)
+    await restart(api, await find_job(api, job), typer.echo, recreate=recreate, seconds=seconds)
 
 
-def scale_command(
+async def scale_command(
+    api: Api,
     job: Job,
     replicas: Annotated[int, option(..., "The new number of replicas.", "N", min=0)],
     kind: str | None = option(None, "The replica type. Default: the workers.", "TYPE", "--type"),
     dry_run: bool = flag("Report what would happen, and change nothing.", "--dry-run"),
-    namespace: InNamespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
 ) -> None:
     """Change the number of a job's workers, or of another replica type. It first reports what will happen.
 
@@ -218,22 +184,19 @@ def scale_command(
     """
     from jobcommon.cli.jobs.changes import scale
 
-    async def change(api: Api, found: FoundJob) -> None:
-        await scale(api, found, replicas, kind, typer.echo, dry_run=dry_run)
-
-    _with_job(job, Place(kubeconfig, context, namespace), change)
+    await scale(api, await find_job(api, job), replicas, kind, typer.echo, dry_run=dry_run)
 
 
-def wait_command(
+async def wait_command(
+    api: Api,
     job: Job,
-    aim: str = option("finished", "finished, succeeded, failed, running, suspended or deleted.", "STATE", "--for"),
-    timeout: float | None = duration_option(
+    aim: Literal["finished", "succeeded", "failed", "running", "suspended", "deleted"] = option(
+        "finished", "finished, succeeded, failed, running, suspended or deleted.", "STATE", "--for"
+    ),
+    seconds: float | None = duration_option(
         "--timeout", "Give up after this time (exit code 1). Default: never.", None, least=0.1
     ),
-    namespace: InNamespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+) -> int:
     """Wait until a job has finished, or for the state of --for, and exit with the job's exit code.
 
     \b
@@ -247,27 +210,23 @@ def wait_command(
       N    the job has failed: the exit code of the program that failed it, 1 if there is none
       1    the state cannot be reached any more, or not within --timeout
     """
-    from jobcommon.cli.jobs.wait import AIMS, exit_code, wait_for
+    from jobcommon.cli.jobs.wait import exit_code, wait_for
     from jobcommon.cli.jobs.why import show, why
 
-    if aim not in AIMS:
-        raise UserError(f"--for {aim}: use one of {', '.join(AIMS)}")
-
-    async def wait(api: Api, found: FoundJob) -> int:
-        status, reached = await wait_for(api, found, aim, timeout)
-        if status is None:
-            typer.echo(f"{found.title} deleted")
-            return 0 if reached else JOB_FAILED
-        made = await why(api, await find_job(api, found.title))
-        show(console(), found.title, made, time.time())
-        return exit_code(status, made) if aim == "finished" else 0 if reached else JOB_FAILED
-
     try:
-        sys.exit(_with_job(job, Place(kubeconfig, context, namespace), wait))
+        found = await find_job(api, job)
     except NoJobError as error:
         if aim != "deleted":
             raise
         typer.echo(str(error))
+        return 0
+    status, reached = await wait_for(api, found, aim, seconds)
+    if status is None:
+        typer.echo(f"{found.title} deleted")
+        return 0 if reached else JOB_FAILED
+    made = await why(api, await find_job(api, found.title))
+    show(console(), found.title, made, time.time())
+    return exit_code(status, made) if aim == "finished" else 0 if reached else JOB_FAILED
 
 
 def register(app: typer.Typer) -> None:
@@ -283,26 +242,27 @@ def register(app: typer.Typer) -> None:
         ("scale", scale_command, "Change the number of a job's workers."),
         ("wait", wait_command, "Wait until a job has finished; exit with its exit code."),
     ):
-        app.command(name, short_help=short)(command)
+        app.command(name, short_help=short)(_connected(command))
 
 
-def _with_job(reference: str, place: Place, act: Callable[[Api, FoundJob], Coroutine[Any, Any, Any]]) -> Any:
-    """What `act` makes of the job that `reference` names."""
+def _connected(act: Callable[..., Coroutine[Any, Any, int | None]]) -> Callable[..., int | None]:
+    """The command of a coroutine that takes an Api: the options of `act`, and those that choose the cluster."""
 
-    async def found(api: Api) -> Any:
-        return await act(api, await find_job(api, reference))
+    def command(namespace: str | None, kubeconfig: str | None, context: str | None, **options: Any) -> int | None:
+        async def connect() -> int | None:
+            async with connected(Place(kubeconfig, context, namespace)) as api:
+                return await act(api, **options)
 
-    return _connected(place, found)
+        try:
+            return process.run(connect())
+        except process.Interrupted as signal:
+            # Nothing runs here that could be left over.
+            sys.stderr.write(os.linesep)
+            return signal.code
 
-
-def _connected(place: Place, act: Callable[[Api], Coroutine[Any, Any, Any]]) -> Any:
-    async def connect() -> Any:
-        async with connected(place) as api:
-            return await act(api)
-
-    try:
-        return process.run(connect())
-    except process.Interrupted as signal:
-        # Nothing runs here that could be left over.
-        sys.stderr.write(os.linesep)
-        sys.exit(signal.code)
+    _, *own = signature(act).parameters.values()
+    place = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=of) for name, of in PLACE.items()]
+    command.__doc__ = act.__doc__
+    command.__annotations__ = {one.name: one.annotation for one in (*own, *place)}
+    command.__signature__ = Signature([*own, *place])  # type: ignore[attr-defined]  # how inspect takes it
+    return command

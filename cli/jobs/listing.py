@@ -41,7 +41,6 @@ _SLOW = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING)
 CAUSE_WIDTH = 160
 # Of so many jobs all is read that `why` reads.
 MOST_READ = 200
-FORMATS = ("text", "wide", "json", "name")
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,10 @@
 """``logs``: what all replicas of a job print, each line with its replica."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.console import Console
 from rich.text import Text
 
@@ -17,9 +14,8 @@ from jobcommon.cli.display import Frames
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api, together
 from jobcommon.cli.jobs.lookup import FoundJob
-from jobcommon.cli.jobs.surroundings import pods_of, surroundings
+from jobcommon.cli.jobs.surroundings import pods_of
 from jobcommon.cli.jobs.why import why
-from jobcommon.cli.output import written
 from jobcommon.cli.watch import FollowedJob, FollowedPod, Follower
 from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import StatusError
@@ -172,46 +168,6 @@ async def follow_logs(api: Api, job: FoundJob, selection: Selection, printer: Pr
     follower = Follower(api.transport, [followed], printer, tail=selection.tail)
     with printer.frames:
         await follower.run(until=lambda: followed.over)
-
-
-async def download(api: Api, job: FoundJob, directory: Path, selection: Selection) -> list[Path]:
-    """Write the logs of all runs that there are, the diagnosis, the job and its events to `directory`; the files written."""
-    wanted = chosen_pods(job, selection.ranks)
-    found = await surroundings(api, job)
-    made = await why(api, job)
-    texts: dict[str, str] = {
-        "why.txt": f"{job.title} {made.state} {made.reason}\n{made.sentence}\n{made.advice}\n{made.then}\n",
-        "job.yaml": yaml.safe_dump(job.body, sort_keys=False),
-        "events.yaml": yaml.safe_dump([dict(event) for event in found.events], sort_keys=False),
-    }
-    members = [member for member in found.members if wanted(member.pod.name)]
-    reads = [_runs(api, member) for member in members]
-    for logs in await asyncio.gather(*reads):
-        texts |= logs
-    return list(written(f"--download {directory}", {directory / name: text for name, text in texts.items()}))
-
-
-async def _runs(api: Api, member: Member) -> dict[str, str]:
-    """By file, the logs of all containers of a pod, of the present and the previous run."""
-    status = member.raw.get("status") or {}
-    texts: dict[str, str] = {}
-    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    for container in containers:
-        runs = [("", False)] if {"running", "terminated"} & set(container.get("state") or {}) else []
-        runs += [(".previous", True)] if "terminated" in (container.get("lastState") or {}) else []
-        for suffix, previous in runs:
-            part = f".{container['name']}" if len(containers) > 1 else ""
-            text = await _whole(api, member.raw, LogOptions(container["name"], previous=previous))
-            if text is not None:
-                texts[f"{member.pod.name}{part}{suffix}.log"] = text
-    return texts
-
-
-async def _whole(api: Api, pod: Mapping[str, Any], options: LogOptions) -> str | None:
-    try:
-        return "".join([f"{line}\n" async for line in ContainerLogs(api.transport).lines(pod, options)])
-    except StatusError:
-        return None
 
 
 async def _members(api: Api, job: FoundJob) -> Sequence[Member]:

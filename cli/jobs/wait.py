@@ -13,7 +13,6 @@ from jobcommon.diagnosis import Diagnosis
 from jobcommon.sdk.following import states
 
 MAX_EXIT_CODE = 255
-AIMS = ("finished", "succeeded", "failed", "running", "suspended", "deleted")
 
 
 def exit_code(status: JobStatus, made: Diagnosis | None) -> int:

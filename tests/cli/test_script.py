@@ -158,7 +158,7 @@ def test_each_run_on_a_cluster_has_a_name_of_its_own(script: Path) -> None:
             ("SCRIPT", "--cluster", "--python", "x"),
             "--python: applies to pods on this machine; on a cluster the image has its own",
         ),
-        (("SCRIPT", "-o", "json"), "--output json: use yaml"),
+        (("SCRIPT", "-o", "json"), "--output: 'json' is not "),
         (("SCRIPT", "--local", "--context", "x"), "--local: leave out --kubeconfig and --context"),
         (("SCRIPT", "--kubeconfig", "/no", "--image", "x"), "/no: no such file; --kubeconfig must name a kubeconfig"),
     ],
