@@ -1,9 +1,8 @@
 """Front door: the parts from which a simulator makes a cluster with a clock, nodes and controllers of its own."""
 
 from localcluster.apiserver.bootstrap import KEY_NAME, KEY_TABLE
-from localcluster.apiserver.custom import resources_of
 from localcluster.apiserver.errors import expired, too_large_version, unauthorized
-from localcluster.apiserver.registry import CRD_TABLE
+from localcluster.apiserver.registry import CRD_TABLE, resources_of
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Obj, Storage
 from localcluster.controllers.access import Access

@@ -1,15 +1,30 @@
 """Front door: the rules of pods and definitions, without a server."""
 
-from localcluster import quantity
+from collections.abc import Sequence
+from typing import Any
+
+from localcluster import kubernetes_definitions, quantity
+from localcluster.apiserver import typed
 from localcluster.apiserver.crd import validate_crd
+from localcluster.apiserver.errors import ApiError
+from localcluster.apiserver.kinds import pods
 from localcluster.apiserver.kinds.pod_defaults import defaulted
 from localcluster.apiserver.schema import CompiledSchema, compile_schema
 from localcluster.apiserver.version_priority import version_priority
 from localcluster.kubelet.node import machine_capacity
-from localcluster.pod_check import pod_errors
-from localcluster.schemas import kubernetes_definitions
 
 __all__ = [
     "CompiledSchema", "compile_schema", "defaulted", "kubernetes_definitions", "machine_capacity", "pod_errors", "quantity",
     "validate_crd", "version_priority",
 ]  # fmt: skip
+
+
+def pod_errors(pod: dict[str, Any]) -> Sequence[str]:
+    """Why the creation of a pod would be refused: a line for each field. What admission asks of other objects is left out."""
+    try:
+        decoded, _ = typed.decode("", "v1", "Pod", pod)
+    except ApiError as error:
+        return [error.message]
+    decoded.setdefault("metadata", {})
+    pods.default(decoded)
+    return [str(cause) for cause in (*pods.validate(decoded), *pods.validate_new(decoded))]

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from localcluster.apiserver import names
-from localcluster.apiserver.crd import default_crd, validate_crd
-from localcluster.apiserver.kinds import config, crds, events, namespaces, pods, rbac, services
+from localcluster.apiserver import crd, names
+from localcluster.apiserver.kinds import plain, pods, services
 from localcluster.apiserver.resource import Resource, Scale, Strategy, field_table
 from localcluster.apiserver.selectors import field
 
@@ -28,29 +27,21 @@ def _with_spec(obj: Obj) -> None:
 
 #: By kind.
 _STRATEGIES: Mapping[str, Strategy] = {
-    "ConfigMap": Strategy(validate=config.validate_config_map, validate_update=config.immutable),
-    "Event": Strategy(validate=events.validate),
-    "Namespace": Strategy(
-        default=namespaces.default, on_create=namespaces.on_create, on_update=namespaces.on_update,
-        validate_name=names.dns1123_label,
-    ),
+    "ConfigMap": plain.CONFIG_MAP, "Event": plain.EVENT, "Namespace": plain.NAMESPACE, "Secret": plain.SECRET,
     "Node": Strategy(default=_with_spec),
     "PersistentVolumeClaim": Strategy(on_create=_pending),
     "Pod": Strategy(
         default=pods.default, on_create=pods.on_create, on_update=pods.on_update, validate=pods.validate,
         validate_new=pods.validate_new, validate_update=pods.validate_update,
     ),
-    "Secret": Strategy(
-        default=config.default_secret, validate=config.validate_secret, validate_update=config.secret_immutable
-    ),
     "Service": Strategy(
         default=services.default, on_update=services.on_update, validate=services.validate, validate_name=names.dns1035_label
     ),
     "CustomResourceDefinition": Strategy(
-        default=default_crd, on_create=crds.on_create, on_update=crds.on_update, validate=validate_crd,
-        validate_update=crds.validate_update,
+        default=crd.default_crd, on_create=crd.on_create, on_update=crd.on_update, validate=crd.validate_crd,
+        validate_update=crd.validate_update,
     ),
-    "ClusterRoleBinding": rbac.BINDING, "RoleBinding": rbac.BINDING, "ClusterRole": rbac.ROLE, "Role": rbac.ROLE,
+    "ClusterRoleBinding": plain.BINDING, "RoleBinding": plain.BINDING, "ClusterRole": plain.ROLE, "Role": plain.ROLE,
 }  # fmt: skip
 
 

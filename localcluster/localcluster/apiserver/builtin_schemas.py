@@ -83,6 +83,16 @@ def items(node: Json) -> Json:
     return resolve(node.get("items", _NOTHING))
 
 
+def references(node: Any) -> set[str]:
+    """The names of the definitions that a node, and what is below it, refers to."""
+    if isinstance(node, list):
+        return set().union(*map(references, node))
+    if not isinstance(node, dict):
+        return set()
+    own = {node["$ref"].removeprefix(REF_PREFIX)} if isinstance(node.get("$ref"), str) else set()
+    return own.union(*map(references, node.values()))
+
+
 def _spliced(schema: Json) -> Json:
     result = dict(schema)
     if schema.get("x-kubernetes-embedded-resource"):

@@ -18,13 +18,12 @@ from localcluster.apiserver.errors import (
     not_supported,
     unsupported_media_type,
 )
-from localcluster.apiserver.negotiation import MediaType, negotiate
 from localcluster.apiserver.rbac import Authorizer
 from localcluster.apiserver.registry import Registry
+from localcluster.apiserver.representation import MediaType, negotiate, transform
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.route import RequestInfo
 from localcluster.apiserver.storage import Item, Storage
-from localcluster.apiserver.transform import transform
 from localcluster.apiserver.users import User
 from localcluster.request import APPLY_PATCH, Request, Response
 

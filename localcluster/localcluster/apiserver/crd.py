@@ -1,21 +1,24 @@
 """CustomResourceDefinition objects: defaults, validation, status, and the versions they serve.
 
 The shape of a definition, the structural schema in it included, is a JSON Schema, `definition.json`; what one part says of
-another is checked after that.
+another is checked after that. An accepted one is established at once, and kept by a finalizer until its
+objects are deleted.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Any
 
 import jsonschema_rs
 
+from localcluster.apiserver import cel
 from localcluster.apiserver.builtin_schemas import Json
-from localcluster.apiserver.errors import Cause, invalid
-from localcluster.apiserver.schema import structural
-from localcluster.apiserver.schema.values import value_causes
+from localcluster.apiserver.errors import Cause, invalid, required
+from localcluster.apiserver.schema.rules import compile_rule
+from localcluster.apiserver.schema.values import validator, value_causes
 from localcluster.apiserver.table.custom import compile_path
+from localcluster.finalizers import CRD_CLEANUP
 
 _SHAPE = jsonschema_rs.Draft202012Validator(
     json.loads(resources.files("localcluster.apiserver").joinpath("definition.json").read_text())
@@ -56,7 +59,7 @@ def validate_crd(crd: Json, old: Json | None = None) -> list[Cause]:
     found += _version_list(crd, spec)
     for index, entry in enumerate(spec["versions"]):
         path = f"spec.versions[{index}]"
-        found += structural.rule_causes(entry["schema"]["openAPIV3Schema"], f"{path}.schema.openAPIV3Schema")
+        found += _rule_causes(entry["schema"]["openAPIV3Schema"], f"{path}.schema.openAPIV3Schema")
         found += _columns(entry.get("additionalPrinterColumns") or (), f"{path}.additionalPrinterColumns")
     return found if old is None else [*found, *_update(crd, old)]
 
@@ -111,3 +114,59 @@ def established_status(crd: Json, now: str) -> Json:
         fresh = {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
         conditions.append(known[kind] if known.get(kind, {}).get("status") == "True" else fresh)
     return {"conditions": conditions, "acceptedNames": dict(crd["spec"]["names"]), "storedVersions": stored}
+
+
+def _rule_causes(schema: Json, path: str) -> list[Cause]:
+    """What is wrong with the patterns, list keys and CEL rules of a schema of the right shape."""
+    try:
+        validator(schema)
+    except ValueError as error:
+        return [invalid(path, "", f"must be a valid schema, but isn't: {str(error).splitlines()[0]}")]
+    return list(_node(schema, path, correlatable=True))
+
+
+def _node(node: Json, path: str, *, correlatable: bool) -> Iterator[Cause]:
+    for index, source in enumerate(node.get("x-kubernetes-validations") or ()):
+        where = f"{path}.x-kubernetes-validations[{index}].rule"
+        try:
+            uses_old = compile_rule(source).uses_old
+        except cel.CelError as error:
+            yield invalid(where, source["rule"], str(error))
+            continue
+        if uses_old and not correlatable:
+            why = "oldSelf cannot be used on the uncorrelatable portion of the schema within a list that is not a map"
+            yield invalid(where, source["rule"], why)
+    below: Any = node.get("items") or {}
+    for key in node.get("x-kubernetes-list-map-keys") or ():
+        if key not in below.get("required", ()) and "default" not in below.get("properties", {}).get(key, {}):
+            why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
+            yield required(f"{path}.items.properties[{key}].default", why)
+    for key, one in (node.get("properties") or {}).items():
+        yield from _node(one, f"{path}.properties[{key}]", correlatable=correlatable)
+    if isinstance(node.get("additionalProperties"), dict):
+        yield from _node(node["additionalProperties"], f"{path}.additionalProperties", correlatable=correlatable)
+    if below:
+        kept = correlatable and node.get("x-kubernetes-list-type") == "map"
+        yield from _node(below, f"{path}.items", correlatable=kept)
+
+
+def on_create(obj: Json) -> None:
+    """A definition is served from the moment it is stored; the finalizer keeps it until its objects are deleted."""
+    meta = obj["metadata"]
+    obj["status"] = established_status(obj, meta["creationTimestamp"])
+    meta["finalizers"] = [*(meta.get("finalizers") or ()), CRD_CLEANUP]
+
+
+def on_update(new: Json, old: Json) -> None:
+    """Accepted names and stored versions follow the spec; further conditions stay."""
+    before = {**(old.get("status") or {}), **(new.get("status") or {})}
+    settled = established_status({**new, "status": before}, new["metadata"]["creationTimestamp"])
+    known = {condition["type"] for condition in settled["conditions"]}
+    others = [condition for condition in before.get("conditions") or () if condition.get("type") not in known]
+    new["status"] = {**settled, "conditions": settled["conditions"] + others}
+
+
+def validate_update(new: Json, old: Json) -> Sequence[Cause]:
+    """What only an update can break."""
+    alone = validate_crd(new)
+    return [cause for cause in validate_crd(new, old) if cause not in alone]

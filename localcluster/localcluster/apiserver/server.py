@@ -11,12 +11,11 @@ from typing import Any
 from localcluster.apiserver import bootstrap
 from localcluster.apiserver.authentication import Authenticator
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.custom import resources_of
 from localcluster.apiserver.documents import Documents
 from localcluster.apiserver.env import Env
 from localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, path_not_found
 from localcluster.apiserver.rbac import Attributes, Authorizer
-from localcluster.apiserver.registry import Registry
+from localcluster.apiserver.registry import Registry, resources_of
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.rest import create, delete, patch, pod_actions, read, reviews, scale, update
 from localcluster.apiserver.route import RequestInfo, parse

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import web
+import msgspec
+from aiohttp import WSMsgType, web
 
-from localcluster.apiserver import channels
 from localcluster.apiserver.errors import ApiError, bad_request
 from localcluster.apiserver.route import parse
 from localcluster.apiserver.server import ApiServer
@@ -23,6 +23,74 @@ _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 #: How long a backend may take to end after its client has disconnected.
 _LEAVING_SECONDS = 2.0
 _PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+#: The first byte of a message names its stream (remotecommand of k8s.io/apimachinery). ERROR is the final Status, without a
+#: subprotocol a text, of an error only. By CLOSE, from v5 on, the client closes its standard input.
+STDIN, STDOUT, STDERR, ERROR, CLOSE = 0, 1, 2, 3, 255
+#: The real server's piece size: larger writes are cut so that stdout and stderr interleave fairly.
+_PIECE = 32 * 1024
+
+
+class Channels:
+    """An `ExecStreams` over a prepared WebSocket; `read` must run beside the command."""
+
+    def __init__(self, socket: web.WebSocketResponse) -> None:
+        self._socket = socket
+        self._stdin: asyncio.Queue[bytes] = asyncio.Queue()
+        self._closed = asyncio.Event()
+
+    async def read(self) -> None:
+        """Sort what the client sends until it goes away."""
+        try:
+            async for message in self._socket:
+                if message.type in (WSMsgType.BINARY, WSMsgType.TEXT):
+                    data = message.data if isinstance(message.data, bytes) else message.data.encode()
+                    self._sort(data)
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """The client has disconnected: end its input and wake what waits in `closed`."""
+        self._closed.set()
+        self._stdin.put_nowait(b"")
+
+    def _sort(self, data: bytes) -> None:
+        if not data:
+            return
+        channel, content = data[0], data[1:]
+        if channel == STDIN and content:
+            self._stdin.put_nowait(content)
+        elif channel == CLOSE and content[:1] == bytes([STDIN]):
+            self._stdin.put_nowait(b"")
+
+    async def read_stdin(self) -> bytes:
+        """See `ExecStreams`."""
+        return await self._stdin.get()
+
+    async def write_stdout(self, data: bytes) -> None:
+        """See `ExecStreams`."""
+        await self._send(STDOUT, data)
+
+    async def write_stderr(self, data: bytes) -> None:
+        """See `ExecStreams`."""
+        await self._send(STDERR, data)
+
+    async def closed(self) -> None:
+        """See `ExecStreams`."""
+        await self._closed.wait()
+
+    async def _send(self, channel: int, data: bytes) -> None:
+        for start in range(0, len(data), _PIECE):
+            await self._socket.send_bytes(bytes([channel]) + data[start : start + _PIECE])
+
+    async def finish(self, status: Mapping[str, Any]) -> None:
+        """Send the final Status and close."""
+        told = msgspec.json.encode(status) if self._socket.ws_protocol else str(status.get("message", "")).encode()
+        try:
+            if told:
+                await self._socket.send_bytes(bytes([ERROR]) + told)
+            await self._socket.close()
+        except ConnectionError:
+            return
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +234,7 @@ async def _session(call: Session, pods: PodBackend | None, http: web.BaseRequest
     backend = _connected(call, pods)
     socket = _upgrade(http)
     await socket.prepare(http)
-    streams = channels.Channels(socket)
+    streams = Channels(socket)
     reader = asyncio.create_task(streams.read())
     try:
         status = _outcome(await _to_the_end(backend.exec(pod, options, streams), streams))
@@ -181,7 +249,7 @@ async def _session(call: Session, pods: PodBackend | None, http: web.BaseRequest
     return socket
 
 
-async def _to_the_end(command: Coroutine[Any, Any, int], streams: channels.Channels) -> int:
+async def _to_the_end(command: Coroutine[Any, Any, int], streams: Channels) -> int:
     """Run the backend's part. If the client disconnects, `ExecStreams.closed` ends it, and cancellation only after that."""
     task = asyncio.create_task(command)
     try:

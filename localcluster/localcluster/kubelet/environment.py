@@ -1,19 +1,25 @@
-"""A container's environment and command line, from its spec. Pure: what it refers to is handed in."""
+"""A container's environment and command line, from its spec, and the downward API. Pure: what it refers to is handed in."""
 
 import base64
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from localcluster.kubelet.fields import FieldError, field_value, resource_value
 from localcluster.kubelet.lifecycle import Container, Pod
+from localcluster.quantity import parse_quantity
 
 Objects = Mapping[tuple[str, str], Mapping[str, Any] | None]  # ("ConfigMap" | "Secret", name) -> object, None when missing
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _NONE: Mapping[str, str] = MappingProxyType({})
+_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
+_PLAIN = (
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.podIP",
+    "status.hostIP",
+)  # fmt: skip
 
 
 @dataclass
@@ -24,6 +30,42 @@ class ConfigError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+def field_value(pod: Pod, path: str) -> str:
+    """The value of ``fieldRef.fieldPath``. Raises ConfigError."""
+    if path in _PLAIN:
+        section, _, name = path.partition(".")
+        return str((pod.get(section) or {}).get(name) or ("default" if name == "serviceAccountName" else ""))
+    if path in ("status.podIPs", "status.hostIPs"):
+        return ",".join(entry["ip"] for entry in (pod.get("status") or {}).get(path.partition(".")[2]) or [])
+    if match := _SUBSCRIPT.fullmatch(path):
+        return str((pod["metadata"].get(match[1]) or {}).get(match[2], ""))
+    if path in ("metadata.labels", "metadata.annotations"):
+        entries = pod["metadata"].get(path.partition(".")[2]) or {}
+        return "\n".join(f'{key}="{_quoted(value)}"' for key, value in sorted(entries.items()))
+    raise ConfigError(f"fieldPath {path!r} is not supported by the downward API")
+
+
+def _quoted(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def resource_value(pod: Pod, container: Container, reference: Mapping[str, Any], capacity: Mapping[str, str]) -> str:
+    """The value of a ``resourceFieldRef``, rounded up to whole divisors; an unset limit is the node's. Raises ConfigError."""
+    section, _, name = reference["resource"].partition(".")
+    chosen = container
+    if other := reference.get("containerName"):
+        every = [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or [])]
+        chosen = next((c for c in every if c["name"] == other), container)
+    if section not in ("limits", "requests"):
+        raise ConfigError(f"resource {reference['resource']!r} is neither limits.… nor requests.…")
+    resources = chosen.get("resources") or {}
+    amount = (resources.get(section) or {}).get(name)
+    if amount is None:
+        amount = capacity.get(name, "0") if section == "limits" else (resources.get("limits") or {}).get(name, "0")
+    divisor = parse_quantity(reference.get("divisor") or "1")
+    return str(math.ceil(parse_quantity(amount) / (divisor or 1)))
 
 
 def references(container: Container) -> set[tuple[str, str]]:
@@ -91,13 +133,10 @@ def entries(kind: str, reference: Mapping[str, Any], objects: Objects) -> dict[s
 def _from(
     pod: Pod, container: Container, origin: Mapping[str, Any], objects: Objects, capacity: Mapping[str, str]
 ) -> str | None:
-    try:
-        if "fieldRef" in origin:
-            return field_value(pod, origin["fieldRef"]["fieldPath"])
-        if "resourceFieldRef" in origin:
-            return resource_value(pod, container, origin["resourceFieldRef"], capacity)
-    except FieldError as error:
-        raise ConfigError(str(error)) from None
+    if "fieldRef" in origin:
+        return field_value(pod, origin["fieldRef"]["fieldPath"])
+    if "resourceFieldRef" in origin:
+        return resource_value(pod, container, origin["resourceFieldRef"], capacity)
     for kind, key in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
         if key in origin:
             found = entries(kind, origin[key], objects)

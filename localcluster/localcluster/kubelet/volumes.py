@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localcluster.kubelet.environment import ConfigError, Objects, entries
-from localcluster.kubelet.fields import FieldError, field_value, resource_value
+from localcluster.kubelet.environment import ConfigError, Objects, entries, field_value, resource_value
 from localcluster.kubelet.lifecycle import Pod
 
 Volume = Mapping[str, Any]
@@ -68,13 +67,9 @@ def _source_files(pod: Pod, source: Mapping[str, Any], objects: Objects, tokens:
 
 
 def _downward(pod: Pod, item: Mapping[str, Any]) -> str:
-    try:
-        if "fieldRef" in item:
-            return field_value(pod, item["fieldRef"]["fieldPath"])
-        reference = item["resourceFieldRef"]
-        return resource_value(pod, pod["spec"]["containers"][0], reference, {})
-    except FieldError as error:
-        raise ConfigError(str(error)) from None
+    if "fieldRef" in item:
+        return field_value(pod, item["fieldRef"]["fieldPath"])
+    return resource_value(pod, pod["spec"]["containers"][0], item["resourceFieldRef"], {})
 
 
 def _entries(kind: str, name: str, part: Mapping[str, Any], objects: Objects, mode: int | None) -> Files:

@@ -9,7 +9,7 @@ import pytest
 
 from localcluster.apiserver import builtin_schemas
 from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
-from localcluster.schemas.api_resources import generate
+from localcluster.kubernetes_definitions import generate
 
 POD = ("", "v1", "Pod")
 DEPLOYMENT = ("apps", "v1", "Deployment")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from localcluster.apiserver.table import to_table
-from localcluster.apiserver.table.duration import human_duration, unix_seconds
+from localcluster.apiserver.table.printer import human_duration, unix_seconds
 
 NOW = unix_seconds("2026-11-21T12:00:00Z")
 META = {"name": "x", "creationTimestamp": "2026-11-21T11:56:34Z"}

@@ -8,9 +8,9 @@ import msgspec
 
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import ApiError, bad_request, expired, forbidden, invalid_object, not_supported
+from localcluster.apiserver.representation import transform
 from localcluster.apiserver.selectors import parse_fields, parse_labels
 from localcluster.apiserver.storage import Item, Table
-from localcluster.apiserver.transform import transform
 from localcluster.apiserver.watch import Encode, Scope, WatchOptions, WatchStream
 from localcluster.request import Response
 

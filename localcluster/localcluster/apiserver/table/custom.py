@@ -8,8 +8,7 @@ from typing import Any
 
 import jsonpath
 
-from localcluster.apiserver.table.duration import age
-from localcluster.apiserver.table.printer import NAME, Column, Json, Printer, defined
+from localcluster.apiserver.table.printer import NAME, Column, Json, Printer, age, defined
 
 DEFAULT_COLUMNS: list[Json] = [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
 #: A name after a dot, which may have any character that is escaped; what is in brackets is left alone.

@@ -1,7 +1,6 @@
 """How a pod is printed. STATUS follows the real server's printer, because people and scripts read it."""
 
-from localcluster.apiserver.table.duration import age
-from localcluster.apiserver.table.printer import AGE, NAME, NONE, Json, Printer, column, defined, dig
+from localcluster.apiserver.table.printer import AGE, NAME, NONE, Json, Printer, age, column, defined, dig
 
 
 def _condition(pod: Json, kind: str) -> Json:

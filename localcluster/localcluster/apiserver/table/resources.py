@@ -1,7 +1,6 @@
 """Services, nodes, events and the other plain kinds that a training job has to do with."""
 
-from localcluster.apiserver.table.duration import UNKNOWN, age
-from localcluster.apiserver.table.printer import AGE, NAME, NONE, Json, Printer, column, defined, dig
+from localcluster.apiserver.table.printer import AGE, NAME, NONE, UNKNOWN, Json, Printer, age, column, defined, dig
 
 
 def _service_ports(item: Json) -> str:

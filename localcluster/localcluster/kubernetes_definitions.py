@@ -3,20 +3,22 @@
 That package (a build and test dependency, 108 MB) carries Kubernetes' published definitions with two changes made for
 validators: every optional type is `[type, "null"]` and `apiVersion`/`kind` are enums. Both are undone here, so that
 what is committed is the published form with its `x-kubernetes-*` keys, which the server's own documents, strategic
-merge and server-side apply need. Run as `python -m localcluster.schemas.api_resources`; the output is the same
+merge and server-side apply need. Run as `python -m localcluster.kubernetes_definitions`; the output is the same
 every time.
 """
 
 import gzip
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 from localcluster import apiserver
-from localcluster.apiserver.builtin_schemas import ARTEFACT, REF_PREFIX
-from localcluster.schemas import kubernetes_definitions
+from localcluster.apiserver.builtin_schemas import ARTEFACT, REF_PREFIX, references
 
 Json = dict[str, Any]
+
+VERSION = "1.36.0"
 
 _APIS = (
     "admissionregistration.v1 apps.v1 authentication.v1 authorization.v1 autoscaling.v1 autoscaling.v2 batch.v1 "
@@ -37,6 +39,16 @@ KEY_DEFAULTS = {
     ("io.k8s.api.core.v1.ContainerPort", "protocol"): "TCP",
     ("io.k8s.api.core.v1.ServicePort", "protocol"): "TCP",
 }
+
+
+def definitions() -> dict[str, dict[str, Any]]:
+    """The definitions as kubernetes-validate ships them, by full name. Raises ModuleNotFoundError without that package."""
+    found = importlib.util.find_spec("kubernetes_validate")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("kubernetes-validate is needed to generate schemas: pip install kubernetes-validate")
+    folder = Path(found.origin).parent / "kubernetes-json-schema" / f"v{VERSION}-local"
+    shipped: dict[str, dict[str, Any]] = json.loads((folder / "_definitions.json").read_text())["$defs"]
+    return shipped
 
 
 def _published(node: Any) -> Any:
@@ -72,25 +84,16 @@ def published_definition(name: str, source: Json) -> Json:
     return definition
 
 
-def _references(node: Any) -> set[str]:
-    if isinstance(node, list):
-        return set().union(*(_references(item) for item in node))
-    if not isinstance(node, dict):
-        return set()
-    own = {node["$ref"].removeprefix(REF_PREFIX)} if isinstance(node.get("$ref"), str) else set()
-    return own.union(*(_references(value) for value in node.values()))
-
-
 def generate() -> bytes:
     """The artefact's bytes: gzip of canonical JSON, without a time stamp."""
-    source = kubernetes_definitions.definitions()
+    source = definitions()
     wanted = {name for name in source if name.rsplit(".", 1)[0] in PACKAGES}
-    definitions: dict[str, Json] = {}
+    found: dict[str, Json] = {}
     while wanted:
         name = wanted.pop()
-        definitions[name] = published_definition(name, source[name])
-        wanted |= _references(definitions[name]) - definitions.keys()
-    document = {"version": kubernetes_definitions.VERSION, "definitions": dict(sorted(definitions.items()))}
+        found[name] = published_definition(name, source[name])
+        wanted |= references(found[name]) - found.keys()
+    document = {"version": VERSION, "definitions": dict(sorted(found.items()))}
     text = json.dumps(document, separators=(",", ":"), sort_keys=True)
     return gzip.compress(text.encode(), compresslevel=9, mtime=0)
 

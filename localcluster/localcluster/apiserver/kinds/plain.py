@@ -1,0 +1,124 @@
+"""Config maps, secrets, events, namespaces, and roles with their bindings."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from localcluster.apiserver.errors import Cause, forbidden, invalid, required, too_long
+from localcluster.apiserver.names import check, config_key, dns1123_label, path_segment
+from localcluster.apiserver.resource import Strategy
+
+Obj = dict[str, Any]
+
+#: Of the values of a config map together.
+_SIZE_LIMIT = 1024 * 1024
+_NAME_LABEL = "kubernetes.io/metadata.name"
+_RBAC = "rbac.authorization.k8s.io"
+_IMMUTABLE = "field is immutable when `immutable` is set"
+
+
+def _config_map(obj: Obj) -> Sequence[Cause]:
+    """Keys are valid file names, each in one of data and binaryData."""
+    causes: list[Cause] = []
+    for part in ("data", "binaryData"):
+        for key in obj.get(part) or {}:
+            causes += check(config_key, f"{part}[{key}]", key)
+    for key in (obj.get("data") or {}).keys() & (obj.get("binaryData") or {}).keys():
+        causes.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+    binary = sum(len(value) * 3 // 4 for value in (obj.get("binaryData") or {}).values())
+    if binary + sum(len(value.encode()) for value in (obj.get("data") or {}).values()) > _SIZE_LIMIT:
+        causes.append(too_long("[]", _SIZE_LIMIT))
+    return causes
+
+
+def _immutable(new: Obj, old: Obj) -> Sequence[Cause]:
+    """Nothing changes once `immutable` is set."""
+    if not old.get("immutable"):
+        return []
+    causes = [] if new.get("immutable") else [forbidden("immutable", _IMMUTABLE)]
+    return causes + [forbidden(part, _IMMUTABLE) for part in ("data", "binaryData") if new.get(part) != old.get(part)]
+
+
+def _default_secret(obj: Obj) -> None:
+    """`type: Opaque`; stringData becomes data."""
+    obj.setdefault("type", "Opaque")
+    given = obj.pop("stringData", None)
+    if given:
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in given.items()}
+        obj["data"] = {**(obj.get("data") or {}), **encoded}
+
+
+def _secret(obj: Obj) -> Sequence[Cause]:
+    """Keys are valid file names; a TLS secret has both of its own."""
+    causes: list[Cause] = []
+    for key in obj.get("data") or {}:
+        causes += check(config_key, f"data[{key}]", key)
+    if obj["type"] == "kubernetes.io/tls":
+        data = obj.get("data") or {}
+        causes += [required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
+    return causes
+
+
+def _secret_update(new: Obj, old: Obj) -> Sequence[Cause]:
+    """As for config maps; the type never changes."""
+    causes = list(_immutable(new, old))
+    if new.get("type") != old.get("type"):
+        causes.append(invalid("type", new.get("type"), "field is immutable"))
+    return causes
+
+
+def _event(obj: Obj) -> Sequence[Cause]:
+    """An event lives in the namespace of the object it is about (default for cluster-scoped ones)."""
+    about = obj.get("involvedObject", {}).get("namespace") or "default"
+    if about != obj["metadata"].get("namespace"):
+        return [invalid("involvedObject.namespace", about, "does not match event.namespace")]
+    return []
+
+
+def _default_namespace(obj: Obj) -> None:
+    """The label with the name, by which selectors find it."""
+    meta = obj["metadata"]
+    meta["labels"] = {**(meta.get("labels") or {}), _NAME_LABEL: meta.get("name", "")}
+
+
+def _new_namespace(obj: Obj) -> None:
+    """A new namespace is Active and is held by its content's finalizer."""
+    obj["spec"] = {"finalizers": ["kubernetes"]}
+    obj["status"] = {"phase": "Active"}
+
+
+def _same_finalizers(new: Obj, old: Obj) -> None:
+    """spec.finalizers changes by the finalize subresource alone."""
+    new["spec"] = old["spec"]
+
+
+def _default_binding(obj: Obj) -> None:
+    obj.setdefault("roleRef", {}).setdefault("apiGroup", _RBAC)
+    for subject in obj.get("subjects") or ():
+        if subject.get("kind") != "ServiceAccount":
+            subject.setdefault("apiGroup", _RBAC)
+
+
+def _default_role(obj: Obj) -> None:
+    # The one list that the real server sends when there is nothing in it.
+    obj["rules"] = obj.get("rules") or None
+
+
+def _binding(obj: Obj) -> Sequence[Cause]:
+    return [] if obj["roleRef"].get("name") else [required("roleRef.name")]
+
+
+def _same_role(new: Obj, old: Obj) -> Sequence[Cause]:
+    if new.get("roleRef") != old.get("roleRef"):
+        return [invalid("roleRef", new.get("roleRef"), "cannot change roleRef")]
+    return []
+
+
+CONFIG_MAP = Strategy(validate=_config_map, validate_update=_immutable)
+SECRET = Strategy(default=_default_secret, validate=_secret, validate_update=_secret_update)
+EVENT = Strategy(validate=_event)
+NAMESPACE = Strategy(
+    default=_default_namespace, on_create=_new_namespace, on_update=_same_finalizers, validate_name=dns1123_label
+)  # fmt: skip
+ROLE = Strategy(default=_default_role, validate_name=path_segment)
+BINDING = Strategy(default=_default_binding, validate=_binding, validate_update=_same_role, validate_name=path_segment)

@@ -1,1 +1,0 @@
-"""Generators of the committed schemas, from Kubernetes' published definitions."""
