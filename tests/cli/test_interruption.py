@@ -62,7 +62,7 @@ def hook(event, args):
     if event == "import" and args[0] == module:
         os.kill(os.getpid(), signal.SIGINT)
 sys.addaudithook(hook)
-from jobcommon.cli.main import main
+from jobcommon.cli.start import main
 main()
 """
 
