@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.yaml_document import LIMITS, DocumentError, Limits, documents
+from jobcommon.cli.yaml_document import DocumentError, documents
 
 STDIN = "-"
 ADDRESSES = ("https://", "http://")
@@ -59,10 +59,10 @@ def _fetch(address: str, size: int) -> str:
     return body.decode("utf-8")
 
 
-def read_documents(source: str, text: str, limits: Limits = LIMITS) -> Iterator[tuple[yaml.Node, object]]:
+def read_documents(source: str, text: str) -> Iterator[tuple[yaml.Node, object]]:
     """The documents in the text of a file, with their nodes. Raises `UserError`, which names the place."""
     try:
-        yield from documents(text, limits)
+        yield from documents(text)
     except DocumentError as error:
         where = f"{source}:{error.line}:{error.column}" if error.line else source
         raise UserError(f"{where}: {error.path}: {error.message}" if error.path else f"{where}: {error.message}") from None

@@ -1,10 +1,8 @@
 """The command ``jobcommon``."""
 
-from jobcommon.cli import interruption  # before all others, which are slow
-
-# isort: split
 import errno
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,7 +17,7 @@ from jobcommon.cli.framework_commands import new_command, rbac_command
 from jobcommon.cli.framework_options import with_own_options
 from jobcommon.cli.frameworks import chosen, usable
 from jobcommon.cli.jobs import commands
-from jobcommon.cli.manifests import OF_A_CLUSTER, load
+from jobcommon.cli.manifests import load
 from jobcommon.cli.operator_command import operator_command
 from jobcommon.cli.options import (
     Context,
@@ -38,7 +36,6 @@ from jobcommon.cli.output import console, prepare_streams
 from jobcommon.cli.run_command import RunCommand, run_command
 
 FRAMEWORKS = tuple(usable())
-interruption.restore(interruption.BEFORE_IMPORTS)
 
 HELP_WIDTH = 110
 # No bugs of the command, also where no file is named: what is written to is standard output then, a log or a socket.
@@ -212,26 +209,21 @@ def doctor_command(
 @app.command("plan", short_help="Print what the operator would do for a job.")
 def plan_command(
     filename: Files,
-    observed: list[str] | None = option(
-        None, "The job's pods and Services in a cluster: kubectl get pods,services -o yaml.", "FILE"
-    ),
     output: Literal["text", "yaml"] = option(
         "text", "text, or yaml, which adds the objects to be written.", "FORMAT", "--output", "-o"
     ),
     namespace: Namespace = "default",
 ) -> None:
-    """Print what the operator would do for a job now. Nothing is written anywhere.
+    """Print what the operator would do for a job without pods. Nothing is written anywhere.
 
     \b
     Examples:
       jobcommon plan -f job.yaml
       jobcommon plan -f job.yaml -o yaml
-      kubectl get pods,services -o yaml > seen.yaml && jobcommon plan -f job.yaml --observed seen.yaml
     """
     from jobcommon.cli.plan import describe
 
-    seen = load(observed, OF_A_CLUSTER) if observed else []
-    typer.echo(describe(load(filename), seen, namespace, with_manifests=output == "yaml"), nl=False)
+    typer.echo(describe(load(filename), namespace, with_manifests=output == "yaml"), nl=False)
 
 
 @app.command("convert", short_help="Convert a polyaxonfile to a manifest.")
@@ -319,17 +311,17 @@ def main(name: str | None = None) -> None:
     Exit codes: 0 done, 1 a job failed, 2 bad input, 3 a job was stuck, 128 + n ended by signal n.
     """
     prepare_streams()
-    handled = interruption.leave_at_once()
     try:
         sys.exit(_answered(name))
     except UserError as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"error: {clean(line)}\n")
         sys.exit(error.code)
-    except process.Interrupted as signal:
-        interruption.ignore()
-        sys.stderr.write(f"ended by {signal}; nothing is left running\n")
-        sys.exit(signal.code)
+    except process.Interrupted as interrupted:
+        # Another Ctrl-C must not disturb the interpreter, which is ending.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stderr.write(f"ended by {interrupted}; nothing is left running\n")
+        sys.exit(interrupted.code)
     except ModuleNotFoundError as error:
         if (needed := missing_extra(error)) is None:
             raise
@@ -345,5 +337,3 @@ def main(name: str | None = None) -> None:
         sys.stderr.write(f"error: {error.filename or 'standard output or a file of the cluster'}: {_fault(error)}\n")
         _forget_output()
         sys.exit(1)
-    finally:
-        interruption.restore(handled)

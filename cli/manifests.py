@@ -13,14 +13,12 @@ import yaml
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import STDIN, is_address, read_documents, read_text
-from jobcommon.cli.yaml_document import LIMITS, Limits, line_of
+from jobcommon.cli.yaml_document import LIMITS, line_of
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 #: For the letters that an API server appends to a generateName.
 PLACEHOLDER = "xxxxx"
 SUFFIXES = (".yaml", ".yml", ".json")
-# The first are for a cluster's output about a job of a thousand pods. An object from a user is limited as by an API server.
-OF_A_CLUSTER = Limits(size=16 << 20, values=2_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +61,17 @@ class Manifest:
         return f"{self.source}:{line}: {self.kind} {self.name}"
 
 
-def load(names: Iterable[str], limits: Limits = LIMITS, *, fresh: bool = False) -> list[Manifest]:
+def load(names: Iterable[str], *, fresh: bool = False) -> list[Manifest]:
     """The objects in these files and directories (``-``: standard input), in order; a List counts as its items.
 
     Where they have a generateName, their names are `fresh` ones, or always the same, for what is only printed.
 
-    Raises `UserError` for files that cannot be read, exceed `limits` or contain no Kubernetes object.
+    Raises `UserError` for files that cannot be read, exceed `yaml_document.LIMITS` or contain no Kubernetes object.
     """
     names = list(names)
     if "" in names:
         raise UserError("--filename: the name is empty; give a file, a directory, an address, or - for standard input")
-    found = [m for name in names for file in _files(name) for m in _manifests(*read_text(file, limits.size), limits, fresh)]
+    found = [m for name in names for file in _files(name) for m in _manifests(*read_text(file, LIMITS.size), fresh)]
     if not found:
         where = ", ".join("<stdin>" if name == STDIN else name for name in names)
         raise UserError(f"{where}: no object in it; a manifest begins with apiVersion, kind and metadata.name")
@@ -90,8 +88,8 @@ def _files(name: str) -> list[str]:
     return files
 
 
-def _manifests(source: str, text: str, limits: Limits, fresh: bool) -> Iterator[Manifest]:
-    for node, body in read_documents(source, text, limits):
+def _manifests(source: str, text: str, fresh: bool) -> Iterator[Manifest]:
+    for node, body in read_documents(source, text):
         yield from _objects(source, line_of(node), body, fresh, node)
 
 

@@ -1,7 +1,7 @@
 """``jobcommon plan``: what the operator would do for a job, without a cluster."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -10,9 +10,7 @@ import yaml
 from jobcommon import crd
 from jobcommon.api import reasons
 from jobcommon.api.observed import Observed
-from jobcommon.api.pod import pod_view
 from jobcommon.api.text import said
-from jobcommon.api.view import Owner, object_view
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
 from jobcommon.cli.manifests import Manifest
@@ -35,12 +33,8 @@ def no_job(manifests: Sequence[Manifest]) -> str:
     return f"{not_loaded()}{manifests[0].source}: contains no job; the kind of a job is one of {', '.join(kinds)}"
 
 
-def describe(
-    manifests: Sequence[Manifest], observed: Sequence[Manifest], namespace: str = "default", *, with_manifests: bool
-) -> str:
-    """The plans for all jobs among `manifests`, given the pods and Services in `observed`.
-
-    A job without a namespace is assumed to be in `namespace`.
+def describe(manifests: Sequence[Manifest], namespace: str = "default", *, with_manifests: bool) -> str:
+    """The plans for all jobs among `manifests`, of which there are no pods. A job without a namespace is in `namespace`.
 
     With `with_manifests` the objects to be written follow as YAML. Raises `UserError` when the spec of a job that has not begun
     is invalid or there is no job at all. For a job that has begun, the errors stand before the plan: the operator goes on.
@@ -48,7 +42,7 @@ def describe(
     jobs = [(manifest, framework) for manifest in manifests if (framework := of_manifest(manifest.body))]
     if not jobs:
         raise UserError(no_job(manifests))
-    texts = [_describe(one, framework, manifests, observed, namespace, with_manifests) for one, framework in jobs]
+    texts = [_describe(one, framework, manifests, namespace, with_manifests) for one, framework in jobs]
     return "\n".join(texts)
 
 
@@ -71,19 +65,12 @@ def _read(manifest: Manifest, framework: Framework, namespace: str, others: Sequ
 
 
 def _describe(
-    manifest: Manifest,
-    framework: Framework,
-    others: Sequence[Manifest],
-    observed: Sequence[Manifest],
-    namespace: str,
-    with_manifests: bool,
+    manifest: Manifest, framework: Framework, others: Sequence[Manifest], namespace: str, with_manifests: bool
 ) -> str:
     job, errors = _read(manifest, framework, namespace, others)
     related = framework.related_to((*framework.shipped(), *(other.body for other in others)))
     framework, _ = framework.specialized(manifest.body, related)
-    job = replace(job, uid=job.uid or _uid_of_owner(job, observed))
-    seen = _observed(framework, job, observed)
-    now = time.time()
+    job, seen, now = replace(job, uid=job.uid or _NO_UID), Observed(), time.time()
     try:
         begun = not errors or look(framework, job, seen, now, features_of(framework)).facts.has_begun
         decision = plan(framework, job, seen, now) if begun else None
@@ -122,31 +109,3 @@ def _refused_pods(decision: Plan) -> list[str]:
 def _manifests(decision: Plan) -> str:
     written = [msgspec.to_builtins(a.manifest) for a in decision.actions if isinstance(a, Create | Update)]
     return "".join(f"---\n{yaml.dump(manifest, Dumper=Dumper, sort_keys=False, width=120)}" for manifest in written)
-
-
-def _owner(manifest: Manifest) -> Owner | None:
-    try:
-        return object_view(msgspec.json.encode(manifest.body)).owner
-    except msgspec.DecodeError:
-        # The operator treats an unreadable object as one without an owner.
-        return None
-
-
-def _uid_of_owner(job: Job, observed: Iterable[Manifest]) -> str:
-    """A user's manifest has no uid; its pods in a cluster have it in their owner references."""
-    owners = [
-        owner for manifest in observed if (owner := _owner(manifest)) and (owner.kind, owner.name) == (job.kind, job.name)
-    ]
-    return owners[0].uid if owners else _NO_UID
-
-
-def _observed(framework: Framework, job: Job, manifests: Iterable[Manifest]) -> Observed:
-    ours = [m for m in manifests if (owner := _owner(m)) and owner.uid == job.uid]
-    pods = [pod_view(msgspec.json.encode(m.body)) for m in ours if m.kind == "Pod"]
-    plurals = {kind.kind: kind.plural for kind in framework.companion_kinds}
-    others = [(m, object_view(msgspec.json.encode(m.body))) for m in ours if m.kind != "Pod"]
-    return Observed(
-        pods=tuple(pods),
-        services=tuple(view for m, view in others if m.kind == "Service"),
-        companions={(plurals[m.kind], m.name): view for m, view in others if m.kind in plurals},
-    )

@@ -194,7 +194,7 @@ def test_plan_prints_what_a_suspended_job_is_warned_of(tmp_path: Path) -> None:
     """Its operator writes no event before the job is resumed."""
     manifest = job_manifest(PYTORCH, {"Master": 1}, policy="Always", run_policy={"suspend": True})
     (file := tmp_path / "job.json").write_text(json.dumps(manifest))
-    printed = describe(load([str(file)]), (), with_manifests=False)
+    printed = describe(load([str(file)]), with_manifests=False)
     assert printed.endswith(
         "\nwarning: restartPolicy Always restarts Master after exit 0, so the job never succeeds: set OnFailure\n"
     )

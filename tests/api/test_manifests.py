@@ -286,7 +286,7 @@ def test_a_manifest_is_taken_everywhere_or_nowhere(
             return str(error)
         return None
 
-    planned = refusal(lambda found: describe(found, (), with_manifests=False))
+    planned = refusal(lambda found: describe(found, with_manifests=False))
     run = refusal(lambda found: Wanted.of(found, "default"))
     assert (code < 300, planned is None, run is None) == (not refused,) * 3, (answer, planned, run)
     if refused:

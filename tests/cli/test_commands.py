@@ -20,9 +20,6 @@ from jobcommon.cli.manifests import Manifest, load
 from jobcommon.cli.operate import searched_domain
 from jobcommon.cli.options import duration_option
 from jobcommon.cli.wanted import Wanted
-from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.spec import read_job
-from jobcommon.testutil.builders import Pod
 from tests.cli.commands import JOBCOMMON, PATIENCE, ROOT, answered, jobcommon
 from tests.cli.train_cluster import shell_job
 
@@ -284,18 +281,6 @@ def test_plan_names_what_an_api_server_refuses_in_the_pods(tmp_path: Path) -> No
         'spec.tolerations[0].operator: Unsupported value: "Exist": supported values: "Equal", "Exists"',
     ):
         assert ended.stderr.count(f"an API server refuses pod quick-worker-0: {error}\n") == 1
-
-
-def test_plan_takes_what_was_observed(tmp_path: Path) -> None:
-    body = yaml.safe_load(VALID)
-    job = read_job(PYTORCH, {**body, "metadata": {"name": "quick", "namespace": "default", "uid": "u1"}})
-    pod = {**Pod.of(PYTORCH, job, "Worker", 0).running().failed(1).raw, "apiVersion": "v1", "kind": "Pod"}
-    (tmp_path / "seen.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod]}))
-    done = answered("plan", "-f", "-", "--observed", str(tmp_path / "seen.json"), stdin=VALID)
-    assert done.returncode == 0, done.stderr
-    assert "reason: Failed: PyTorchJobFailed" in done.stdout
-    assert "Worker-0: exited with code 1" in done.stdout
-    assert "action: create pods" not in done.stdout
 
 
 def test_plan_of_a_job_that_has_begun_shows_an_error_of_its_spec_and_what_goes_on() -> None:

@@ -117,7 +117,7 @@ def test_plan_names_the_function_of_a_framework_that_raises(monkeypatch: pytest.
     monkeypatch.setattr(plan, "of_manifest", lambda _: broken)
     manifest = Manifest("job.yaml", 1, job_manifest(TEST_JOB, {"Worker": 1}))
     with pytest.raises(UserError) as refused:
-        plan.describe([manifest], (), with_manifests=False)
+        plan.describe([manifest], with_manifests=False)
     said = str(refused.value)
     assert 'EnvVar("RANK", 0): the value must be a string; write "0"' in said
     assert said.startswith("job.yaml:1: TestJob demo: a function of framework test raises TypeError")
