@@ -59,7 +59,7 @@ demo-recovery: $(RUN) ## a rank is killed in the middle of a training, and the l
 	$(BIN)/jobcommon run --python $(BIN)/python -f examples/pytorch/recovery.yaml
 
 demo-elastic: $(DEV) ## a training is scaled, loses a node, goes on with fewer ranks, and grows again
-	$(PYTEST) -qq -s tests/examples/test_resize.py -k commands
+	$(PYTEST) -qq -s tests/examples/test_pages.py -k resize
 
 # Some three times what it takes, with and without coverage: a busy machine's loops vary. The unit is that of testutil/effort.py.
 # With SERVER=real those with a cluster, on etcd and kube-apiserver from KUBEBUILDER_ASSETS, where the embedded server stands else.
@@ -141,7 +141,7 @@ SDKS = .venv-sdk/.ready-$(KEY) .venv-trainer/.ready-$(KEY)
 environments: .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) $(SDKS) ## the environments of the next two (2.3 GB)
 
 frameworks: $(DEV) .venv-tf/.ready-$(KEY) .venv-mxnet/.ready-$(KEY) ## train with TensorFlow (1.6 GB) and MXNet (0.3 GB), too
-	$(PYTEST) -q tests/examples/test_examples.py -k of_its_own
+	$(PYTEST) -q tests/examples/test_examples.py -k 'tensorflow/ or mxnet/'
 
 sdk: $(SDKS) ## drive the embedded cluster with Kubeflow's SDKs: kubeflow-training, and kubeflow for TrainJobs
 	.venv-sdk/bin/python -m pytest -q tests/sdk/test_training_client.py

@@ -27,14 +27,14 @@ BLOCKS = blocks()
 CHECKED_BY = {
     ("docs/new-controller.md", "python"): "tests/test_new_controller.py",
     ("docs/new-framework.md", "python"): "tests/frameworks/test_document.py",
-    ("docs/data-scientist.md", "python"): "tests/examples/test_data_scientist.py",
+    ("docs/data-scientist.md", "python"): "tests/examples/test_pages.py",
     ("docs/frameworks.md", "python"): "tests/operators/test_pods.py",
     ("docs/kubeflow-sdk.md", "python"): "tests/sdk/test_trainer_client.py",
     ("docs/production.md", "yaml"): "tests/charts/test_charts.py",
     ("docs/production.md", "promql"): "tests/charts/test_monitoring.py",
     ("docs/python-client.md", "python"): "tests/python_client/test_job_client.py",
     ("docs/python-client.md", "text"): "tests/python_client/test_job_client.py",
-    ("docs/tutorial.md", "python"): "tests/examples/test_tutorial.py",
+    ("docs/tutorial.md", "python"): "tests/examples/test_pages.py",
 }
 """By document and language, the test that runs the block, or compares it with what is printed."""
 HERE = ("sh", "yaml", "toml")

@@ -90,7 +90,6 @@ def test_it_resolves_by_itself(
 
 
 @pytest.mark.slow
-@pytest.mark.training
 @pytest.mark.parametrize(
     ("elastic", "program", "options"),
     [(False, MATCHES, []), (True, MATCHES, []), (False, TRAINS, []), (False, TRAINS, TORCHRUN), (True, TRAINS, TORCHRUN)],
