@@ -1,8 +1,7 @@
 """docs/migration.md, executed: its commands move a cluster with running jobs to our operators, and back.
 
 The test plays what the server lacks: the kubelet, and the Deployment controller, which starts our operator as the Deployment
-says.
-Neither the old operators nor their webhook's server run; their Deployments, definitions, webhook and jobs are there.
+says. Neither the old operators nor their webhook's server run; their Deployments, definitions, webhook and jobs are there.
 """
 
 import asyncio
@@ -13,67 +12,38 @@ import re
 import sys
 import time
 from base64 import b64decode
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 import yaml
 
-from jobcommon.client.request import JSON, MERGE_PATCH, Request, Transport
+from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.crd import custom_resource_definition
-from jobcommon.framework import FINALIZER
+from jobcommon.framework import FINALIZER, Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.testutil.cluster import cluster_for
+from jobcommon.testutil.builders import condition
+from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from jobcommon.testutil.polling import polled
 from tests.cli.commands import ROOT, kubectl_path
-from tests.upgrade.reference import SHAPES, Shape
+from tests.upgrade.reference import SHAPES, Json, owner
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
-Json = dict[str, Any]
 SECONDS = 180.0
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 WEBHOOK = "validator.training-operator.kubeflow.org"
-OURS = "/apis/apps/v1/namespaces/training-operators/deployments"
 MPI_JOBS = "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs"
-PODS = "/api/v1/namespaces/default/pods"
-PYTORCH_SHAPE = next(shape for shape in SHAPES if shape.framework is PYTORCH)
-
-
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
+SHAPE = next(shape for shape in SHAPES if shape.framework is PYTORCH)
 #: Each old operator, by whose name its blocks are marked. Ours is installed with kubectl; tests/charts installs it with Helm.
 OPERATORS = ("training-operator", "mpi-operator")
-_BLOCK = re.compile(r"^## (?P<heading>[^\n]+)$|^```sh ?(?P<words>[^\n]*)\n(?P<commands>.*?)^```$", re.MULTILINE | re.DOTALL)
-_EXITS = re.compile(r"^# exits with (\d)")
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some commands below a heading, and the exit code that the text announces."""
-
-    heading: str
-    commands: str
-    code: int = 0
-
-
-def steps(operator: str) -> dict[str, list[Block]]:
-    """By heading, the blocks of the document for the old `operator`; one without words about either is for both."""
-    found: dict[str, list[Block]] = {}
-    heading = ""
-    for match in _BLOCK.finditer((ROOT / "docs" / "migration.md").read_text(encoding="utf-8")):
-        heading = match["heading"] or heading
-        if match["commands"] and not {*(match["words"] or "").split()} & ({*OPERATORS, "helm"} - {operator}):
-            announced = _EXITS.match(match["commands"])
-            found.setdefault(heading, []).append(Block(heading, match["commands"], int(announced[1]) if announced else 0))
-    return found
-
-
+BLOCK = re.compile(r"^```sh ?([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: The command on a file system that is read-only: whatever it opens for writing ends it.
 WRITES_NOWHERE = """
 import os, sys
@@ -88,12 +58,19 @@ main()
 """
 
 
-class Cluster:
-    """A server, its administrator's kubeconfig, and the directory in which commands are run."""
+def steps(operator: str) -> list[list[str]]:
+    """By heading, the commands of the page for the old `operator`; a block without words about either is for both."""
+    others = {*OPERATORS, "helm"} - {operator}
+    parts = (ROOT / "docs" / "migration.md").read_text(encoding="utf-8").split("\n## ")
+    found = ([text for words, text in BLOCK.findall(part) if not {*words.split()} & others] for part in parts)
+    return [commands for commands in found if commands]
 
-    def __init__(self, transport: Transport, directory: Path, kubeconfig: str) -> None:
-        self.transport, self.directory = transport, directory
-        self.kubeconfig = directory / "kubeconfig"
+
+class Place:
+    """A directory in which the administrator runs commands."""
+
+    def __init__(self, directory: Path, kubeconfig: str) -> None:
+        self.directory, self.kubeconfig = directory, directory / "kubeconfig"
         self.kubeconfig.write_text(kubeconfig)
         programs = directory / "bin"
         programs.mkdir()
@@ -103,281 +80,207 @@ class Cluster:
         # The commands are for a checkout of the repository.
         for name in ("charts", "jobcommon"):
             (directory / name).symlink_to(ROOT / name)
-        self.env = {
-            **os.environ, "KUBECONFIG": str(self.kubeconfig), "PATH": f"{programs}:{os.environ['PATH']}",
-            "HOME": str(directory),
-        }  # fmt: skip
+        path = f"{programs}:{os.environ['PATH']}"
+        self.env = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "PATH": path, "HOME": str(directory)}
 
-    async def send(self, method: str, path: str, body: Json | None = None, content_type: str = JSON) -> Json:
-        payload = None if body is None else msgspec.json.encode(body)
-        answer = await self.transport.send(Request(method, path, body=payload, content_type=content_type))
-        assert answer.status < 300, (method, path, answer.body)
-        return dict(msgspec.json.decode(answer.body))
-
-    async def there(self, path: str) -> bool:
-        return (await self.transport.send(Request("GET", path))).status == 200
-
-    async def run(self, block: Block) -> str:
-        """The commands of a block, as bash runs them. They must end with the announced exit code."""
+    async def run(self, commands: str) -> str:
+        """What bash prints. It must end with the exit code that the commands announce."""
         process = await asyncio.create_subprocess_exec(
-            "bash", "-euo", "pipefail", "-c", block.commands, cwd=self.directory, env=self.env,
+            "bash", "-euo", "pipefail", "-c", commands, cwd=self.directory, env=self.env,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         async with asyncio.timeout(SECONDS):
             out, _ = await process.communicate()
-        assert process.returncode == block.code, f"{block.heading}: {block.commands}\n{out.decode()}"
+        assert process.returncode == int(commands.startswith("# exits with 1")), f"{commands}\n{out.decode()}"
         return out.decode()
 
 
-def older(definition: Json, *versions: str) -> Json:
-    """The definition as the old operators have it: these versions, a status without our fields, no rules."""
-    found = copy.deepcopy(definition)
-    kept = [one for one in found["spec"]["versions"] if one["name"] in versions]
-    for version in kept:
-        version["storage"] = version["name"] == versions[0]
-        schema = version["schema"]["openAPIV3Schema"]
-        schema.pop("x-kubernetes-validations", None)
-        status = schema["properties"]["status"]["properties"]
-        known = ("conditions", "replicaStatuses", "startTime", "completionTime", "lastReconcileTime")
-        schema["properties"]["status"]["properties"] = {name: status[name] for name in known if name in status}
-    found["spec"]["versions"] = kept
+async def there(cluster: TestCluster, path: str) -> bool:
+    return (await cluster.cluster.client.send(Request("GET", path))).status == 200
+
+
+def older(framework: Framework, version: str) -> Json:
+    """The definition as the old operator has it: this version alone, a status without our fields, no rules."""
+    found = copy.deepcopy(custom_resource_definition(framework))
+    found["spec"]["versions"] = [one for one in found["spec"]["versions"] if one["name"] == version]
+    (kept,) = found["spec"]["versions"]
+    kept["storage"] = True
+    schema = kept["schema"]["openAPIV3Schema"]
+    schema.pop("x-kubernetes-validations", None)
+    schema["properties"]["status"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return found
 
 
-async def old_operator(cluster: Cluster, operator: str) -> None:
-    """The old operator as it is installed, with its definitions and its webhook."""
-    namespace = "kubeflow" if operator == "training-operator" else operator
+async def old_operator(cluster: TestCluster, operator: str, namespace: str) -> None:
+    """The old operator as it is installed, with its definitions."""
     await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-    labels = {"control-plane": "kubeflow-training-operator"} if operator == "training-operator" else {"app": operator}
+    training = operator == "training-operator"
+    labels = {"control-plane": "kubeflow-training-operator"} if training else {"app": operator}
     container = {"name": operator, "image": f"kubeflow/{operator}:1"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-    await cluster.send(
-        "POST",
-        f"/apis/apps/v1/namespaces/{namespace}/deployments",
-        {"metadata": {"name": operator}, "spec": {"selector": {"matchLabels": labels}, "template": template}},
-    )
-    if operator == "mpi-operator":
-        await cluster.send("POST", DEFINITIONS, older(custom_resource_definition(MPI), "v2beta1"))
-        return
-    for framework in (MPI, MXNET, PYTORCH, TF):
-        await cluster.send("POST", DEFINITIONS, older(custom_resource_definition(framework), "v1"))
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    await cluster.send("POST", DEPLOYMENTS.format(namespace), {"metadata": {"name": operator}, "spec": spec})
+    for framework in (MPI, MXNET, PYTORCH, TF) if training else (MPI,):
+        await cluster.send("POST", DEFINITIONS, older(framework, "v1" if training else "v2beta1"))
+    # A real server serves a kind some time after its definition was created.
+    await polled(lambda: there(cluster, cluster.path(PYTORCH) if training else MPI_JOBS))
+
+
+def webhook() -> Json:
+    """That of training-operator, whose server is not there to let a job in."""
+    rule = {"apiGroups": ["kubeflow.org"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pytorchjobs"]}
+    service = {"name": "training-operator", "namespace": "kubeflow", "path": "/validate"}
     hook = {
-        "name": "validator.pytorchjob.training-operator.kubeflow.org",
-        "clientConfig": {"service": {"name": operator, "namespace": namespace, "path": "/validate"}, "caBundle": ""},
-        "rules": [
-            {"apiGroups": ["kubeflow.org"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pytorchjobs"]}
-        ],
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Fail",
-    }
-    await cluster.send(
-        "POST", WEBHOOKS,
-        {
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": WEBHOOK}, "webhooks": [hook],
-        },
-    )  # fmt: skip
+        "name": "validator.pytorchjob.training-operator.kubeflow.org", "clientConfig": {"service": service, "caBundle": ""},
+        "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
+    }  # fmt: skip
+    head = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+    return {**head, "metadata": {"name": WEBHOOK}, "webhooks": [hook]}
 
 
-def unscheduled(pod: Json) -> Json:
-    """The pod, for no scheduler and kubelet: the test says how it goes on."""
-    return {**pod, "spec": {**pod["spec"], "schedulerName": "none"}}
-
-
-def job_of(shape: Shape, name: str) -> Json:
-    """A job whose pods no scheduler takes."""
-    job = shape.job()
-    for spec in job["spec"][shape.framework.replica_specs].values():
-        spec["template"]["spec"] = {**spec["template"]["spec"], "schedulerName": "none"}
+def job_of(name: str) -> Json:
+    """A PyTorchJob whose pods no scheduler takes: the test says how they go on."""
+    job = SHAPE.job()
+    for spec in job["spec"][PYTORCH.replica_specs].values():
+        spec["template"]["spec"]["schedulerName"] = "none"
     return {**job, "metadata": {"name": name}}
 
 
-def jobs_path(name: str = "") -> str:
-    return f"/apis/kubeflow.org/v1/namespaces/default/pytorchjobs{f'/{name}' if name else ''}"
-
-
-async def becomes(cluster: Cluster, pod: str, phase: str) -> None:
+async def becomes(cluster: TestCluster, pod: str, phase: str) -> None:
     """The kubelet reports a pod's state."""
     ended = phase == "Succeeded"
     state: Json = {"terminated": {"exitCode": 0, "reason": "Completed"}} if ended else {"running": {}}
     container = {"name": "pytorch", "image": "any", "imageID": "", "restartCount": 0, "ready": not ended, "state": state}
     ready = {"type": "Ready", "status": str(not ended)}
     status = {"phase": phase, "conditions": [ready], "containerStatuses": [container]}
-    await cluster.send("PATCH", f"{PODS}/{pod}/status", {"status": status}, MERGE_PATCH)
+    await cluster.merge("pods", f"{pod}/status", {"status": status})
 
 
-async def uids(cluster: Cluster, prefix: str) -> dict[str, str]:
-    pods = (await cluster.send("GET", PODS))["items"]
-    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods if pod["metadata"]["name"].startswith(f"{prefix}-")}
+async def uids(cluster: TestCluster, prefix: str) -> dict[str, str]:
+    """The UIDs of pods by their names."""
+    of = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await cluster.pods()}
+    return {name: uid for name, uid in of.items() if name.startswith(f"{prefix}-")}
 
 
-async def running_job(cluster: Cluster) -> dict[str, str]:
+async def running_job(cluster: TestCluster) -> dict[str, str]:
     """A PyTorchJob that training-operator runs; the UIDs of its pods."""
-    # The webhook's server is not there, so the job comes first in its life, as the object does here.
-    job = await cluster.send("POST", jobs_path(), job_of(PYTORCH_SHAPE, "demo"))
-    job = {**job, "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}
-    for kind, index in PYTORCH_SHAPE.slots:
-        await cluster.send("POST", PODS, unscheduled(PYTORCH_SHAPE.pod(job, kind, index)))
-        if (service := PYTORCH_SHAPE.service(job, kind, index)) is not None:
-            await cluster.send("POST", "/api/v1/namespaces/default/services", service)
-        await becomes(cluster, PYTORCH_SHAPE.pod_name(kind, index), "Running")
-    status = PYTORCH_SHAPE.status(time.time(), "Running", "active")
-    await cluster.send("PUT", f"{jobs_path('demo')}/status", {**job, "status": status})
+    job = {**await cluster.create(PYTORCH, job_of("demo")), "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}
+    for kind, index in SHAPE.slots:
+        pod, service = SHAPE.pod(job, kind, index), SHAPE.service(job, kind, index)
+        await cluster.create("pods", {**pod, "spec": {**pod["spec"], "schedulerName": "none"}})
+        assert service is not None
+        await cluster.create("services", service)
+        await becomes(cluster, SHAPE.pod_name(kind, index), "Running")
+    await cluster.merge(PYTORCH, "demo/status", {"status": SHAPE.status(time.time(), "Running", "active")})
     return await uids(cluster, "demo")
 
 
-async def mpi_job(cluster: Cluster) -> None:
+async def mpi_job(cluster: TestCluster) -> None:
     """An MPIJob that mpi-operator runs, as far as the operators read it: the job, and its launcher as a batch Job."""
-    container = {"name": "mpi", "image": "any", "command": ["true"]}
-    template = {"spec": {"schedulerName": "none", "containers": [container]}}
+    template = {"spec": {"schedulerName": "none", "containers": [{"name": "mpi", "image": "any", "command": ["true"]}]}}
     specs = {"Launcher": {"replicas": 1, "template": template}, "Worker": {"replicas": 2, "template": template}}
     body = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "pi"}}
-    job = await cluster.send("POST", MPI_JOBS, {**body, "spec": {"mpiReplicaSpecs": specs}})
-    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi", "uid": job["metadata"]["uid"]}
-    launcher = {"spec": {**template["spec"], "restartPolicy": "Never"}}
-    await cluster.send(
-        "POST", "/apis/batch/v1/namespaces/default/jobs",
-        {
-            "metadata": {"name": "pi-launcher", "ownerReferences": [{**owner, "controller": True}]},
-            "spec": {"suspend": False, "template": launcher},
-        },
-    )  # fmt: skip
+    job = {**body, **await cluster.send("POST", MPI_JOBS, {**body, "spec": {"mpiReplicaSpecs": specs}})}
+    reference = {**owner(job), "apiVersion": "kubeflow.org/v2beta1"}
+    spec = {"suspend": False, "template": {"spec": {**template["spec"], "restartPolicy": "Never"}}}
+    await cluster.send("POST", JOBS, {"metadata": {"name": "pi-launcher", "ownerReferences": [reference]}, "spec": spec})
 
 
 @asynccontextmanager
-async def deployed(cluster: Cluster) -> AsyncIterator[Json]:
+async def deployed(cluster: TestCluster, place: Place) -> AsyncIterator[None]:
     """What the Deployment controller and a node do: our operator runs as its Deployment says, and is reported available."""
-    (deployment,) = (await cluster.send("GET", OURS))["items"]
+    ours = DEPLOYMENTS.format("training-operators")
+    (deployment,) = (await cluster.send("GET", ours))["items"]
     pod = deployment["spec"]["template"]["spec"]
     account = f"/api/v1/namespaces/training-operators/serviceaccounts/{pod['serviceAccountName']}/token"
     token = (await cluster.send("POST", account, {"spec": {"expirationSeconds": 3600}}))["status"]["token"]
-    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config = yaml.safe_load(place.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
     # As a file, like that of a pod's ServiceAccount: from a kubeconfig itself it would be written to a temporary one.
-    (authority := cluster.directory / "ca.crt").write_bytes(
-        b64decode(config["clusters"][0]["cluster"].pop("certificate-authority-data"))
-    )
-    config["clusters"][0]["cluster"]["certificate-authority"] = str(authority)
-    path = cluster.directory / "operator"
-    path.write_text(yaml.safe_dump(config))
+    server = config["clusters"][0]["cluster"]
+    (authority := place.directory / "ca.crt").write_bytes(b64decode(server.pop("certificate-authority-data")))
+    server["certificate-authority"] = str(authority)
+    (path := place.directory / "operator").write_text(yaml.safe_dump(config))
     arguments = [argument.replace("$(POD_NAMESPACE)", "training-operators") for argument in pod["containers"][0]["args"]]
     arguments = [argument for argument in arguments if not argument.startswith("--metrics-port")]
-    with (cluster.directory / "operator.log").open("wb") as log:
+    with (place.directory / "operator.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", WRITES_NOWHERE, *arguments, "--metrics-port=-1", cwd=ROOT,
             env={**os.environ, "KUBECONFIG": str(path), "PYTHONDONTWRITEBYTECODE": "1"}, stdout=log, stderr=log,
         )  # fmt: skip
     try:
-        replicas = deployment["spec"]["replicas"]
-        counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), replicas)
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        condition = {"type": "Available", "status": "True", "lastUpdateTime": now, "lastTransitionTime": now}
-        status = {**counts, "observedGeneration": deployment["metadata"].get("generation", 1), "conditions": [condition]}
-        await cluster.send("PATCH", f"{OURS}/{deployment['metadata']['name']}/status", {"status": status}, MERGE_PATCH)
-        yield deployment
+        counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+        status = {
+            **dict.fromkeys(counts, deployment["spec"]["replicas"]),
+            "observedGeneration": deployment["metadata"].get("generation", 1),
+            "conditions": [condition("Available", at=time.time())],
+        }
+        await cluster.send("PATCH", f"{ours}/{deployment['metadata']['name']}/status", {"status": status}, MERGE_PATCH)
+        yield
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         await process.wait()
 
 
-def is_now(condition: str) -> Callable[[Json], bool]:
-    return lambda job: [one["type"] for one in (job.get("status") or {}).get("conditions") or ()][-1:] == [condition]
+async def held(cluster: TestCluster) -> list[Json]:
+    """The pods with our finalizer."""
+    return [pod for pod in await cluster.pods() if FINALIZER in pod["metadata"].get("finalizers", ())]
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
 async def test_the_runbook(operator: str, tmp_path: Path) -> None:
-    check, stop, replace, install, back = steps(operator).values()
-    async with cluster_for(operators=False) as running_cluster:
-        cluster = Cluster(running_cluster.cluster.client, tmp_path, running_cluster.cluster.kubeconfig())
-        await old_operator(cluster, operator)
-        training = operator == "training-operator"
-        # A real server serves a kind some time after its definition was created.
-        served = jobs_path() if training else MPI_JOBS
-        await polled(lambda: cluster.there(served))
+    check, stop, replace, install, back = steps(operator)
+    training = operator == "training-operator"
+    namespace = "kubeflow" if training else operator
+    async with cluster_for(operators=False) as cluster:
+        place = Place(tmp_path, cluster.cluster.kubeconfig())
+        await old_operator(cluster, operator, namespace)
         before = {}
         if training:
-            # Its server is not there to let the job in.
-            hook = await cluster.send("GET", f"{WEBHOOKS}/{WEBHOOK}")
-            await cluster.send("DELETE", f"{WEBHOOKS}/{WEBHOOK}")
             before = await running_job(cluster)
-            kept = {"metadata": {"name": WEBHOOK}, "webhooks": hook["webhooks"]}
-            await cluster.send("POST", WEBHOOKS, {"apiVersion": hook["apiVersion"], "kind": hook["kind"], **kept})
+            await cluster.send("POST", WEBHOOKS, webhook())
         else:
             await mpi_job(cluster)
 
-        said = "".join([await cluster.run(block) for block in check])
+        said = "".join([await place.run(commands) for commands in check])
         assert f"runs {operator}" in said
         assert ("webhook" in said) == training
         assert ("second launcher" in said) != training
-        for block in stop:
-            await cluster.run(block)
+        for commands in stop:
+            await place.run(commands)
         if training:
-            assert not await cluster.there(f"{WEBHOOKS}/{WEBHOOK}")
+            assert not await there(cluster, f"{WEBHOOKS}/{WEBHOOK}")
             # Accepted in between, although no operator acts on it.
-            await cluster.send("POST", jobs_path(), job_of(PYTORCH_SHAPE, "second"))
+            await cluster.create(PYTORCH, job_of("second"))
         else:
             # mpi-operator has suspended the batch Job, as it was asked to, before it was stopped.
-            launcher = "/apis/batch/v1/namespaces/default/jobs/pi-launcher"
-            await cluster.send("PATCH", launcher, {"spec": {"suspend": True}}, MERGE_PATCH)
-        for block in replace:
-            await cluster.run(block)
-        await cluster.run(install[0])
-        running = AsyncExitStack()
-        deployment = await running.enter_async_context(deployed(cluster))
-        async with running:
-            waiting = jobs_path("second") if training else f"{MPI_JOBS}/pi"
+            await cluster.send("PATCH", f"{JOBS}/pi-launcher", {"spec": {"suspend": True}}, MERGE_PATCH)
+        for commands in (*replace, install[0]):
+            await place.run(commands)
+        async with deployed(cluster, place):
+            waiting = cluster.path(PYTORCH, "second") if training else f"{MPI_JOBS}/pi"
             await polled(lambda: cluster.send("GET", waiting), lambda job: bool(job.get("status")))
-            assert "0 errors" in await cluster.run(install[1])
-            for block in install[2:]:
-                await cluster.run(block)
-            await _a_profile_s_user_may_create_jobs(cluster)
-            await (_training_continues(cluster, before) if training else _mpi_job_runs(cluster))
+            assert "0 errors" in await place.run(install[1])
+            for commands in install[2:]:
+                await place.run(commands)
+            if training:
+                await polled(lambda: uids(cluster, "second"), lambda pods: len(pods) == len(before))
+                assert await uids(cluster, "demo") == before
+                await becomes(cluster, "demo-master-0", "Succeeded")
+                job = await cluster.until(PYTORCH, "demo", succeeded)
+                assert await uids(cluster, "demo") == before
+                assert job["status"]["completionTime"]
+            else:
+                # It was started anew, with a launcher pod of ours and without the batch Job.
+                await polled(lambda: uids(cluster, "pi"), lambda pods: {*pods} == {"pi-launcher", "pi-worker-0", "pi-worker-1"})
+                assert not await there(cluster, f"{JOBS}/pi-launcher")
 
-        await cluster.run(back[0])
-        assert not await cluster.there(f"{OURS}/{deployment['metadata']['name']}")
-        held = [pod for pod in (await cluster.send("GET", PODS))["items"] if FINALIZER in pod["metadata"].get("finalizers", ())]
-        assert held, "else nothing is shown by the next step"
-        for block in back[1:]:
-            await cluster.run(block)
-        pods = (await cluster.send("GET", PODS))["items"]
-        assert not [pod for pod in pods if FINALIZER in pod["metadata"].get("finalizers", ())]
-        namespace = "kubeflow" if training else operator
-        old = await cluster.send("GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/{operator}")
-        assert old["spec"]["replicas"] == 1
-        assert await cluster.there(f"{WEBHOOKS}/{WEBHOOK}") == training
-
-
-async def _a_profile_s_user_may_create_jobs(cluster: Cluster) -> None:
-    """A Kubeflow profile binds it to kubeflow-edit, which kube-controller-manager fills by label, as the test does here."""
-    rbac, label = "/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.kubeflow.org/aggregate-to-kubeflow-edit"
-    roles = (await cluster.send("GET", f"{rbac}/clusterroles"))["items"]
-    rules = [rule for role in roles if label in role["metadata"].get("labels", {}) for rule in role["rules"]]
-    await cluster.send("POST", f"{rbac}/clusterroles", {"metadata": {"name": "kubeflow-edit"}, "rules": rules})
-    await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": "profile"}})
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubeflow-edit"}
-    editor = {"kind": "ServiceAccount", "name": "default-editor", "namespace": "profile"}
-    binding = {"metadata": {"name": "default-editor"}, "roleRef": role, "subjects": [editor]}
-    await cluster.send("POST", f"{rbac}/namespaces/profile/rolebindings", binding)
-    for framework in (MPI, MXNET, PYTORCH, TF):
-        asked = {"namespace": "profile", "verb": "create", "group": framework.group, "resource": framework.plural}
-        review = {"spec": {"user": "system:serviceaccount:profile:default-editor", "resourceAttributes": asked}}
-        found = await cluster.send("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
-        assert found["status"]["allowed"], framework.plural
-
-
-async def _training_continues(cluster: Cluster, before: dict[str, str]) -> None:
-    """The job that ran has its pods and succeeds; the one that was created in between gets its own."""
-    await polled(lambda: uids(cluster, "second"), lambda pods: len(pods) == len(before))
-    assert await uids(cluster, "demo") == before
-    await becomes(cluster, "demo-master-0", "Succeeded")
-    job = await polled(lambda: cluster.send("GET", jobs_path("demo")), is_now("Succeeded"))
-    assert await uids(cluster, "demo") == before
-    assert job["status"]["completionTime"]
-
-
-async def _mpi_job_runs(cluster: Cluster) -> None:
-    """The MPIJob was started anew, with a launcher pod of ours and without the batch Job."""
-    await polled(lambda: uids(cluster, "pi"), lambda pods: set(pods) == {"pi-launcher", "pi-worker-0", "pi-worker-1"})
-    assert not await cluster.there("/apis/batch/v1/namespaces/default/jobs/pi-launcher")
+        await place.run(back[0])
+        assert (await cluster.send("GET", DEPLOYMENTS.format("training-operators")))["items"] == []
+        assert await held(cluster), "else nothing is shown by the next step"
+        for commands in back[1:]:
+            await place.run(commands)
+        assert not await held(cluster)
+        assert (await cluster.send("GET", f"{DEPLOYMENTS.format(namespace)}/{operator}"))["spec"]["replicas"] == 1
+        assert await there(cluster, f"{WEBHOOKS}/{WEBHOOK}") == training
