@@ -44,7 +44,6 @@ from .api.replica import replica_count as replica_count
 from .api.resources import Quantity as Quantity
 from .api.resources import parse_quantity as parse_quantity
 from .api.status import ConditionType as ConditionType
-from .api.status import EarlyFailures as EarlyFailures
 from .api.status import Failure as Failure
 from .api.status import JobCondition as JobCondition
 from .api.status import JobProgress as JobProgress

@@ -242,15 +242,8 @@ class RunPolicy(ApiModel):
     max_restarts_without_progress: Int32 | None = Field(
         None,
         ge=0,
-        description="Fail the job after this many restarts in a row in which the highest reported step has not risen, or "
-        "after this many with the same exit within minUptimeSeconds. Defaults to 3 if progress is reported or "
-        "minUptimeSeconds is set.",
-    )
-    min_uptime_seconds: Int32 | None = Field(
-        None,
-        ge=1,
-        description="A replica that fails within this time of its start counts towards maxRestartsWithoutProgress, whatever is "
-        "reported.",
+        description="Fail the job after this many restarts in a row in which the highest reported step has not risen. "
+        "Defaults to 3 if progress is reported.",
     )
     keep_failed_logs: bool | None = Field(
         None,

@@ -169,13 +169,6 @@ class ReplicaFailures(ApiModel):
     in_place: _Count | None = Field(None, description="The failed runs in the current pod of each that have been counted.")
 
 
-class EarlyFailures(ApiModel):
-    """The last failures, as far as each was within minUptimeSeconds of its start and all had the same exit."""
-
-    exit: str = Field(description="The exit code, or the cause of an end without one.")
-    count: _Count = Field(description="Their number.")
-
-
 class JobStatus(ApiModel):
     """The whole status."""
 
@@ -226,12 +219,9 @@ class JobStatus(ApiModel):
     progress: JobProgress | None = Field(None, description="Progress derived from the reports.")
     stall: StallRecord | None = Field(None, description="The stall of a job that is Stalled.")
     time_spent: TimeSpent | None = Field(None, description="Where its time went, in seconds.")
-    early_failures: EarlyFailures | None = Field(
-        None, description="The last failures within minUptimeSeconds of the start, with the same exit."
-    )
     failed_replicas: list[ReplicaFailures] = Field(
         default_factory=list,
-        description="The replicas with failed runs since highestStep last rose, with reportProgress or minUptimeSeconds.",
+        description="The replicas with failed runs since highestStep last rose, with reportProgress.",
     )
     node_failures: list[NodeFailures] = Field(
         default_factory=list,

@@ -12,12 +12,10 @@ from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.job import MAX_REPLICAS, StallAction
-from jobcommon.api.pod import Running, Terminated
 from jobcommon.api.replica import Replica, format_indexes, parse_indexes
 from jobcommon.api.status import (
     MAX_COUNT,
     ConditionType,
-    EarlyFailures,
     JobProgress,
     JobStatus,
     ReplicaFailures,
@@ -25,8 +23,7 @@ from jobcommon.api.status import (
 )
 from jobcommon.api.timestamp import format_moment, format_time, parse_time
 from jobcommon.framework import Job
-from jobcommon.reconcile.accounting import restarts_made, runs_in_place
-from jobcommon.reconcile.ending import EndType, decode
+from jobcommon.reconcile.ending import EndType
 from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.rendering import Note, Sentence, Statement
@@ -39,7 +36,7 @@ from jobcommon.reconcile.reports import (
     summarized,
     takes_reports,
 )
-from jobcommon.reconcile.slots import Active, Ended, Leaving, Slot, Starting
+from jobcommon.reconcile.slots import Active, Ended, Leaving, Starting
 from jobcommon.reconcile.view import End, JobProposal, Lifecycle, Proposal, Remark, View, Wake
 
 # Seconds between setting Stalled and acting; longer than a report can be delayed: after an outage of the API server the report
@@ -67,7 +64,7 @@ class Stall:
 class ReportedProgress(Lifecycle):
     """The progress of a job, in one pass."""
 
-    fields = ("stall", "early_failures", "failed_replicas", "progress")
+    fields = ("stall", "failed_replicas", "progress")
 
     def __init__(self, view: View) -> None:
         self._view, self._job = view, view.job
@@ -76,8 +73,7 @@ class ReportedProgress(Lifecycle):
     def concerns(cls, job: Job) -> bool:
         """See `Feature`."""
         policy, status = job.run_policy, job.status
-        on_record = status.stall or status.has(ConditionType.STALLED) or status.early_failures or status.failed_replicas
-        return bool(policy.report_progress or policy.min_uptime_seconds is not None or on_record)
+        return bool(policy.report_progress or status.stall or status.has(ConditionType.STALLED) or status.failed_replicas)
 
     @cached_property
     def _stall(self) -> Stall | None:
@@ -139,41 +135,19 @@ class ReportedProgress(Lifecycle):
         )
 
     @cached_property
-    def _early_failures(self) -> EarlyFailures | None:
-        """The early failures in a row after this pass: a longer run between them ends the row, however it has ended."""
-        job, accounting, slots = self._job, self._view.accounting, self._view.slots
-        if (seconds := job.run_policy.min_uptime_seconds) is None:
-            return None
-        failed = accounting.having(EndType.RETRYABLE)
-        others = [*accounting.having(EndType.DISRUPTED, EndType.PERMANENT, EndType.STOPPED)]
-        if accounting.attempt > job.attempt and not failed:
-            others += [slot for slot in slots.wanted.values() if isinstance(slot.state, Active)]
-        in_place = restarts_made(job, accounting, slots, ends=False) - (job.status.restarts or 0) - len(failed)
-        latest = max((run for _, run in runs_in_place(slots)), key=_end, default=None) if in_place > 0 else None
-        runs: Iterable[Terminated | None] = (slot.failed_runs.last for slot in failed)
-        found = job.status.early_failures
-        if found is not None and any(_ran_for(slot, self._view.now) >= seconds for slot in others):
-            found = None
-        for run, times in [*((run, 1) for run in runs), *([(latest, in_place)] if latest is not None else [])]:
-            found = _one_more(found, run, times, seconds)
-        return found
-
-    @cached_property
     def _failed_replicas(self) -> list[ReplicaFailures]:
-        """The failed runs of each replica since the highest step rose, or of a row of early failures, after this pass.
+        """The failed runs of each replica since the highest step rose, after this pass.
 
         Replicas that fail together are one incident: a peer that is lost, or a network that is gone, ends many. So incidents
         are counted as the failed runs of the replica that has most of them, which is the same however often the operator looks.
         """
         view, accounting, slots = self._view, self._view.accounting, self._view.slots
         job, policy, status = self._job, self._job.run_policy, self._job.status
-        limited = policy.report_progress or policy.min_uptime_seconds is not None
-        if not limited or job.restarts_together or view.facts.suspended or status.has(ConditionType.SUSPENDED):
+        if not policy.report_progress or job.restarts_together or view.facts.suspended or status.has(ConditionType.SUSPENDED):
             return status.failed_replicas
         counts: dict[Replica, tuple[int, int]] = {}
-        over = not policy.report_progress and status.early_failures is None
         for entry in status.failed_replicas:
-            runs, seen = 0 if over else entry.runs or 0, entry.in_place or 0
+            runs, seen = entry.runs or 0, entry.in_place or 0
             counts |= {Replica(entry.type, index): (runs, seen) for index in parse_indexes(entry.indexes, MAX_REPLICAS)}
         entered = {entry.pod.uid for entry in accounting.entries}
         counts |= {replica: (counts[replica][0], 0) for replica in slots.vacant if replica in counts}
@@ -224,7 +198,7 @@ class ReportedProgress(Lifecycle):
     def _end(self) -> End | None:
         """Why the job is not restarted any more although backoffLimit allows it."""
         job, policy, charged = self._job, self._job.run_policy, self._view.accounting.charged
-        early, known = self._early_failures, self._progress
+        known = self._progress
         limit = MAX_RESTARTS if policy.max_restarts_without_progress is None else policy.max_restarts_without_progress
         text = f"Job {job.name} has failed because"
         # Where all replicas are restarted together, one failure of an attempt is charged.
@@ -237,11 +211,6 @@ class ReportedProgress(Lifecycle):
                     reasons.NO_PROGRESS,
                     f"{text} its restarts bring no progress: {steps}; maxRestartsWithoutProgress is {limit}",
                 )
-        times = min(early.count, most) if early is not None else 0
-        if early is not None and times > limit:
-            seconds = policy.min_uptime_seconds
-            runs = f"its last {times} failed runs ended within {seconds} s (minUptimeSeconds), each with {early.exit}"
-            return End(reasons.NO_PROGRESS, f"{text} {runs}; maxRestartsWithoutProgress is {limit}")
         return None
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
@@ -252,7 +221,6 @@ class ReportedProgress(Lifecycle):
             progress = summarized(status.model_copy(update={"progress": progress}))
         return {
             "stall": stalled.record if stalled is not None else None,
-            "early_failures": self._early_failures,
             "failed_replicas": self._failed_replicas,
             "progress": progress,
         }
@@ -265,26 +233,3 @@ def _on_record(status: JobStatus, found: StallRecord) -> StallRecord | None:
         return None
     same = (known.step, known.last_progress_time, known.seconds) == (found.step, found.last_progress_time, found.seconds)
     return known if same else None
-
-
-def _end(run: Terminated) -> float:
-    return run.finished_at or 0.0
-
-
-def _ran_for(slot: Slot, now: float) -> float:
-    """For how long the latest run of the pod has lasted, or did; of one whose times are lost, since the pod was accepted."""
-    states = [c.state if isinstance(c.state, Running | Terminated) else c.last for c in slot.pod.containers]
-    began = [run.started_at for run in states if run is not None and run.started_at is not None]
-    ended = [run.finished_at for run in states if isinstance(run, Terminated) and run.finished_at is not None]
-    at = slot.ending.finished_at if isinstance(slot.state, Ended) else None
-    since = min(began, default=slot.pod.start_time)
-    return max(ended, default=now if at is None else at) - since if since is not None else 0.0
-
-
-def _one_more(found: EarlyFailures | None, run: Terminated | None, times: int, seconds: int) -> EarlyFailures | None:
-    """The early failures after `times` runs that ended as `run` did; None if it was long enough or of unknown length."""
-    if run is None or run.started_at is None or run.finished_at is None or run.finished_at - run.started_at >= seconds:
-        return None
-    how = f"exit code {run.exit_code}" if run.exit_code is not None else decode(run)
-    before = found.count if found is not None and found.exit == how else 0
-    return EarlyFailures(exit=how, count=before + times)

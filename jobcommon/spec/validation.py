@@ -31,7 +31,7 @@ NEEDED = (
     ("progressStartDeadlineSeconds", ("reportProgress",)),
     ("evaluationSeconds", ("progressDeadlineSeconds",)),
     ("stallAction", ("progressDeadlineSeconds", "progressStartDeadlineSeconds")),
-    ("maxRestartsWithoutProgress", ("reportProgress", "minUptimeSeconds")),
+    ("maxRestartsWithoutProgress", ("reportProgress",)),
     ("pendingDeadlineAction", ("pendingDeadlineSeconds",)),
 )
 #: Fields of runPolicy with the value by which all replicas are restarted together, and another one.

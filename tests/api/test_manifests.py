@@ -55,7 +55,7 @@ STATUS = {
 }  # fmt: skip
 RECOVERY = {
     "reportProgress": True, "progressDeadlineSeconds": 60, "progressStartDeadlineSeconds": 99, "activeDeadlineSeconds": 999,
-    "restartScope": "Job", "restartMethod": "Auto", "stallAction": "Restart", "evaluationSeconds": 5, "minUptimeSeconds": 9,
+    "restartScope": "Job", "restartMethod": "Auto", "stallAction": "Restart", "evaluationSeconds": 5,
     "maxRestartsWithoutProgress": 2, "nodeLossSeconds": 30, "avoidFailedNodes": False, "keepFailedLogs": True,
     "pendingDeadlineSeconds": 60, "pendingDeadlineAction": "Fail",
 }  # fmt: skip
@@ -199,7 +199,7 @@ RUN_POLICIES: list[tuple[dict[str, Any], str, str]] = [
     ({**WATCHED, "reportProgress": False}, "progressDeadlineSeconds", "needs reportProgress: true"),
     ({**REPORTS, "evaluationSeconds": 9}, "evaluationSeconds", "needs progressDeadlineSeconds"),
     ({**REPORTS, "stallAction": "Fail"}, "stallAction", "needs progressDeadlineSeconds or"),
-    ({"maxRestartsWithoutProgress": 1}, "maxRestartsWithoutProgress", "needs reportProgress: true or minUptimeSeconds"),
+    ({"maxRestartsWithoutProgress": 1}, "maxRestartsWithoutProgress", "needs reportProgress: true"),
     ({"pendingDeadlineAction": "Fail"}, "pendingDeadlineAction", "needs pendingDeadlineSeconds"),
     ({**WATCHED, "stallAction": "Restart"}, "stallAction", "set restartScope to Job, or"),
     (PENDING, "pendingDeadlineAction", "set restartScope to Job, or"),

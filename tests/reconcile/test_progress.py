@@ -459,33 +459,27 @@ def blip(state: str, times: int) -> list[dict[int, str]]:
     return [{worker: state.format(time)} for time in range(1, times + 1) for worker in range(4)]
 
 
-IN_PLACE, QUICK = "restarted_after 1 {}", "running 1700000000,failed 137 1700000005"
-STEPS_REPORTED, SOON = {"reportProgress": True}, {"minUptimeSeconds": 60}
-#: run policy, what the workers come to show one after the other, and whether that is more than the three incidents allowed
-INCIDENTS: dict[str, tuple[dict[str, Any], list[dict[int, str]], bool]] = {
-    "each fails once": (STEPS_REPORTED, blip("running,failed 137", 1), False),
-    "each fails once, soon after its start": (SOON, blip(QUICK, 1), False),
-    "each is restarted three times in place": (STEPS_REPORTED, blip(IN_PLACE, 3), False),
-    "each is restarted four times in place": (STEPS_REPORTED, blip(IN_PLACE, 4), True),
-    "one is restarted three times in place": (STEPS_REPORTED, blip(IN_PLACE, 3)[::4], False),
-    "one is restarted four times in place": (STEPS_REPORTED, blip(IN_PLACE, 4)[::4], True),
-    "all once, then one again and again": (STEPS_REPORTED, [*blip(IN_PLACE, 1), *blip(IN_PLACE, 4)[::4]], True),
-    "one waits for its fourth start": (STEPS_REPORTED, [*blip(IN_PLACE, 1), {2: "crash_looping 3"}], True),
-    "one soon after its start, again and again": (SOON, [*blip("crash_looping 0", 1), {2: "crash_looping 4"}], True),
-    "one fails for good after three restarts": (
-        STEPS_REPORTED, [{1: IN_PLACE.format(3)}, {1: "restarted_after 1 3,failed 1"}], True,
-    ),
+IN_PLACE = "restarted_after 1 {}"
+#: what the workers come to show one after the other, and whether that is more than the three incidents allowed
+INCIDENTS: dict[str, tuple[list[dict[int, str]], bool]] = {
+    "each fails once": (blip("running,failed 137", 1), False),
+    "each is restarted three times in place": (blip(IN_PLACE, 3), False),
+    "each is restarted four times in place": (blip(IN_PLACE, 4), True),
+    "one is restarted three times in place": (blip(IN_PLACE, 3)[::4], False),
+    "one is restarted four times in place": (blip(IN_PLACE, 4)[::4], True),
+    "all once, then one again and again": ([*blip(IN_PLACE, 1), *blip(IN_PLACE, 4)[::4]], True),
+    "one waits for its fourth start": ([*blip(IN_PLACE, 1), {2: "crash_looping 3"}], True),
+    "one fails for good after three restarts": ([{1: IN_PLACE.format(3)}, {1: "restarted_after 1 3,failed 1"}], True),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("looks", ["at each", "at the last"])
-@pytest.mark.parametrize(("run_policy", "shown", "over"), INCIDENTS.values(), ids=INCIDENTS)
-def test_incidents_are_counted_however_often_the_operator_looks(
-    run_policy: dict[str, Any], shown: list[dict[int, str]], over: bool, looks: str
-) -> None:
+@pytest.mark.parametrize(("shown", "over"), INCIDENTS.values(), ids=INCIDENTS)
+def test_incidents_are_counted_however_often_the_operator_looks(shown: list[dict[int, str]], over: bool, looks: str) -> None:
     """Failed runs of several replicas are one incident, because a peer that is lost ends many."""
-    job = job_manifest(TEST_JOB, {"Master": 1, "Worker": 4}, policy="OnFailure", run_policy=run_policy, status=BEGAN)
-    job = training(job, (5, 1), (20, 7)) if run_policy is STEPS_REPORTED else job
+    policy = {"reportProgress": True}
+    job = job_manifest(TEST_JOB, {"Master": 1, "Worker": 4}, policy="OnFailure", run_policy=policy, status=BEGAN)
+    job = training(job, (5, 1), (20, 7))
     pods = {"Master-0": "running", **{f"Worker-{index}": "running" for index in range(4)}}
     for number, change in enumerate(shown):
         pods |= {f"Worker-{index}": state for index, state in change.items()}
@@ -503,52 +497,6 @@ def test_a_higher_step_begins_the_count_of_incidents_anew() -> None:
     manifest = passed(manifest, 65, {**pods, "Worker-0": IN_PLACE.format(6)})
     assert [(e.type, e.indexes, e.runs, e.in_place) for e in on_record(manifest).failed_replicas] == [("Worker", "0", 3, 6)]
     assert on_record(passed(manifest, 70, {**pods, "Worker-0": IN_PLACE.format(7)})).has(ConditionType.FAILED)
-
-
-def quick(code: int, seconds: int = 5) -> str:
-    return f"running 1700000000,failed {code} {1700000000 + seconds}"
-
-
-#: the ends of one worker, one after the other, and the count after each
-EARLY = {
-    "the same exit": ([quick(137)] * 3, [1, 2, 3]),
-    "another exit": ([quick(137), quick(139), quick(139)], [1, 1, 2]),
-    "one ran long enough": ([quick(137), quick(137, 60), quick(137)], [1, 0, 1]),
-    "an eviction is no failure": ([quick(137), "running 1700000000,evicted", quick(137)], [1, 1, 2]),
-    "evicted after a long run": ([quick(137), "running 1699990000,evicted", quick(137)], [1, 0, 1]),
-    "deleted after a long run": ([quick(137), "running 1699990000,failed 143 1700000000,deleting", quick(137)], [1, 0, 1]),
-    "its node is lost after a long run": ([quick(137), "lost,running 1699990000,last_delete", quick(137)], [1, 0, 1]),
-    "in place": (["crash_looping 1", "crash_looping 2", "crash_looping 5"], [1, 2, 5]),
-}
-
-
-@pytest.mark.parametrize(("ends", "counts"), EARLY.values(), ids=EARLY)
-def test_failures_soon_after_the_start_are_counted(ends: list[str], counts: list[int]) -> None:
-    manifest = a_job("OnFailure" if "crash_looping 1" in ends[0] else "ExitCode", minUptimeSeconds=60)
-    for end, count in zip(ends, counts, strict=True):
-        manifest = passed(manifest, 40, {**RUNNING, "Worker-0": end})
-        found = on_record(manifest).early_failures
-        assert (found.count if found else 0) == count
-        manifest = {**manifest, "status": {**manifest["status"], "countedPods": []}}
-
-
-def test_a_long_run_that_a_resize_ends_ends_the_row_of_early_failures() -> None:
-    status = {**BEGAN, "earlyFailures": {"exit": "exit code 137", "count": 2}, "attemptReplicas": {"Master": 1, "Worker": 1}}
-    manifest = a_job("ExitCode", status=status, minUptimeSeconds=60, restartScope="Job")
-    for seconds, found in ((50, 2), (70, None)):
-        status = status_of(decided(manifest, seconds, {"Master-0": "running", "Worker-0": "running"}))
-        assert (status.attempt, status.early_failures and status.early_failures.count) == (1, found)
-
-
-@pytest.mark.parametrize(("count", "over"), [(2, False), (3, True)])
-def test_early_failures_end_a_job(count: int, over: bool) -> None:
-    status = {**BEGAN, "earlyFailures": {"exit": "exit code 137", "count": count}}
-    manifest = after_restarts(a_job("ExitCode", status=status, minUptimeSeconds=60), count)
-    after = decided(manifest, 40, {**RUNNING, "Worker-0": quick(137)})
-    assert holding(after)[-1] == ("Failed" if over else "Restarting")
-    if over:
-        assert status_of(after).conditions[-1].reason == "NoProgress"
-        assert "its last 4 failed runs ended within 60 s (minUptimeSeconds), each with exit code 137" in conditions(after)[-1]
 
 
 # -- the pods ------------------------------------------------------------------------------------------------------------------

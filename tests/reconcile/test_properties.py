@@ -168,7 +168,7 @@ POLICIES: list[dict[str, Any]] = [
 ]  # fmt: skip
 MORE: list[dict[str, Any]] = [
     {}, {"suspend": True}, {"nodeLossSeconds": 60}, {"cleanPodPolicy": "All"}, {"cleanPodPolicy": "None"}, {"backoffLimit": 1},
-    {"activeDeadlineSeconds": 60}, {"keepFailedLogs": True}, {"minUptimeSeconds": 60},
+    {"activeDeadlineSeconds": 60}, {"keepFailedLogs": True},
 ]  # fmt: skip
 MOMENTS = st.sampled_from([None, "2023-11-14T22:13:20Z", "2023-11-14T21:00:00Z", "9999-12-31T23:59:59Z", "x"])
 STATUSES = st.fixed_dictionaries(

@@ -292,7 +292,6 @@ FEATURES: Mapping[str, Feature] = {
         Feature("always", {}, (exit_one,), framework=TF, policies=("Always",)),
         Feature("active-deadline", {"activeDeadlineSeconds": 900}),
         Feature("backoff-limit", {"backoffLimit": 2}, (exit_one, succeed_one)),
-        Feature("min-uptime", {"minUptimeSeconds": 30}, (exit_one,)),
         Feature("clean-all", {"cleanPodPolicy": "All"}, (exit_one,)),
         Feature("suspension", {}, (suspend,)),
         Feature("scaling", {}, (scale,)),
@@ -317,7 +316,7 @@ def _always(_: Job) -> bool:
 USED: Mapping[Any, Callable[[Job], bool]] = {
     NodeLoss: lambda job: job.run_policy.node_loss_seconds is not None or bool(job.run_policy.avoid_failed_nodes),
     Reporting: lambda job: bool(job.run_policy.report_progress),
-    ReportedProgress: lambda job: bool(job.run_policy.report_progress or job.run_policy.min_uptime_seconds),
+    ReportedProgress: lambda job: bool(job.run_policy.report_progress),
     InPlace: lambda job: job.restarts_in_place or job.run_policy.elastic is not None,
     Gang: lambda job: job.options.gang is not None,
     Queue: lambda job: job.options.kueue,

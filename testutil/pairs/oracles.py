@@ -60,7 +60,7 @@ class Oracles:
             yield f"charged: {charged} failed runs are charged, {truth.failed_runs} were"
         if status.progress is not None and (status.progress.highest_step or 0) > self.best:
             self.best, self.incidents_then = status.progress.highest_step or 0, truth.incidents
-        if self.world.current == ConditionType.FAILED and self.world.reason == "NoProgress" and not status.early_failures:
+        if self.world.current == ConditionType.FAILED and self.world.reason == "NoProgress":
             since = truth.incidents - self.incidents_then
             if since <= 3:
                 yield f"no-progress: failed after {since} incidents without progress, 3 are allowed"
