@@ -219,7 +219,7 @@ class Kubelet:
         other = before is not None and before.image != image
         streak = 0 if lasted is None or lasted >= BACKOFF.reset or other else container.seen.streak + 1
         run = Run(attempt, at, container_id=f"sim://{item.name}/{name}/{self._starts[key]}", image=image)
-        container.seen = ContainerState(run=run, last=before, streak=streak)
+        container.seen = ContainerState(run=run, last=before, streak=streak, started=True, ready=True)
         container.starts_at, container.stopping, container.killed = None, False, False
         container.waits_for_cue = container.ending.cue is not None
         waits = container.ending.after is None or container.waits_for_cue
@@ -231,7 +231,7 @@ class Kubelet:
         if run is None:
             return
         over = replace(run, finished_at=at, exit_code=code, reason=reason, message=message)
-        container.seen = replace(container.seen, run=over, starting=False)
+        container.seen = replace(container.seen, run=over, ready=False, started=False, starting=False)
         container.ends_at, container.waits_for_cue = None, False
 
     def _script(self, item: Item, name: str) -> Sequence[Exit]:

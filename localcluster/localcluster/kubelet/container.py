@@ -77,8 +77,8 @@ class ContainerProcess:
         """The number the next run will have: the restart count."""
         return 0 if self.seen.run is None else self.seen.run.attempt + 1
 
-    def launch(self, launch: Launch, image: str) -> None:
-        """Start a run of `image`."""
+    def launch(self, launch: Launch, image: str, *, started: bool, ready: bool) -> None:
+        """Start a run of `image`; `started` and `ready` are what its probes (or their absence) say at the beginning."""
         before = self.seen.run
         streak = self.seen.streak
         if before is not None and before.image not in ("", image):
@@ -89,7 +89,7 @@ class ContainerProcess:
         self._exit, self._error, self._killed_by_us, self._oom_before = None, "", False, oom_kills()
         self._stopping = None
         attempt = self.next_attempt
-        process = ShimProcess(launch, lambda message: self._message(message, attempt), self._gone)
+        process = ShimProcess(launch, lambda message: self._message(message, attempt, started, ready), self._gone)
         self.process, self.launched, self._image = process, launch, image
         self.seen = replace(self.seen, starting=True, waiting=None, retry_at=None, streak=streak, last=before, redefined=False)
         try:
@@ -98,10 +98,10 @@ class ContainerProcess:
             self._error = str(error)
             self._gone()
 
-    def _message(self, message: Message, attempt: int) -> None:
+    def _message(self, message: Message, attempt: int, started: bool, ready: bool) -> None:
         if "started" in message:
             run = Run(attempt, message["started"], container_id(self.uid, self.name, attempt), image=self._image)
-            self.seen = replace(self.seen, run=run, starting=False)
+            self.seen = replace(self.seen, run=run, starting=False, started=started, ready=started and ready)
             self.changed()
         elif "error" in message:
             self._error = message["error"]
@@ -129,7 +129,7 @@ class ContainerProcess:
             if self._exit is None and self._error:
                 message = self._error
         ended = replace(run, finished_at=moment, exit_code=code, signal=number, reason=reason, message=message)
-        self.seen = replace(self.seen, run=ended, starting=False)
+        self.seen = replace(self.seen, run=ended, starting=False, ready=False, started=code == 0 and self.seen.started)
         self.process = None
         if self._stopping is not None:
             self._stopping.cancel()

@@ -55,7 +55,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """One container: its latest `run`, the one before it, why it cannot start.
+    """One container: its latest `run`, the one before it, why it cannot start, the results of its probes.
 
     `redefined`: its run was stopped because its image was changed, and it has not been tried again.
     """
@@ -67,6 +67,8 @@ class ContainerState:
     retry_at: float | None = None
     streak: int = 0  # restarts in a row that ended soon
     redefined: bool = False
+    started: bool = False
+    ready: bool = False
 
     @property
     def running(self) -> bool:
@@ -172,7 +174,7 @@ def decide(pod: Pod, seen: Mapping[str, ContainerState], now: float, settings: S
 
 def _init_done(container: Container, seen: ContainerState) -> bool:
     if is_sidecar(container):
-        return seen.running
+        return seen.started
     return seen.run is not None and not seen.run.running and seen.run.exit_code == 0
 
 
@@ -184,7 +186,7 @@ def _advance_inits(
         if is_sidecar(container):
             if not state.running:
                 _start(decision, container["name"], state, now, settings)
-            if not state.running and not decision.initialized:
+            if not state.started and not decision.initialized:
                 return "waiting"
         elif decision.initialized or _init_done(container, state):
             continue

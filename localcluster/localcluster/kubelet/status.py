@@ -37,7 +37,7 @@ def _conditions(pod: Pod, seen: Mapping[str, ContainerState], decision: Decision
     finished = decision.phase in TERMINAL
     why = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(decision.phase, "ContainersNotReady")
     watched = [c for c in spec["containers"] + (spec.get("initContainers") or []) if c in spec["containers"] or is_sidecar(c)]
-    unready = [c["name"] for c in watched if not seen[c["name"]].running]
+    unready = [c["name"] for c in watched if not (seen[c["name"]].running and seen[c["name"]].ready)]
     message = "" if finished else f"containers with unready status: [{' '.join(unready)}]"
     containers_ready = not unready and not finished
     unwell = ("", "") if containers_ready else (why, message)
@@ -59,7 +59,7 @@ def _conditions(pod: Pod, seen: Mapping[str, ContainerState], decision: Decision
 
 
 def _completed(container: Container, state: ContainerState) -> bool:
-    return state.running if is_sidecar(container) else state.run is not None and state.ended and state.run.exit_code == 0
+    return state.started if is_sidecar(container) else state.run is not None and state.ended and state.run.exit_code == 0
 
 
 def _condition(
@@ -84,7 +84,7 @@ def _container_status(
     name, image = container["name"], container.get("image") or ""
     state = seen[name]
     run = state.run
-    ready = state.running
+    ready = state.ready and state.running
     if run is not None and run.finished_at is not None and container in (pod["spec"].get("initContainers") or []):
         ready = not is_sidecar(container) and run.exit_code == 0
     shown, last = _states(pod, name, state, decision, after_init)
@@ -95,7 +95,7 @@ def _container_status(
         "containerID": run.container_id if run is not None else "",
         "restartCount": run.attempt if run is not None else 0,
         "ready": ready,
-        "started": state.running,
+        "started": state.started and state.running,
         "state": shown,
         "lastState": {"terminated": _terminated(last)} if last is not None else {},
     }

@@ -12,6 +12,7 @@ from localcluster.kubelet.container import ContainerProcess
 from localcluster.kubelet.environment import ConfigError
 from localcluster.kubelet.lifecycle import TERMINAL, Container, ContainerState, Decision, Stop, decide
 from localcluster.kubelet.options import Shared
+from localcluster.kubelet.probes import Prober
 from localcluster.kubelet.sandbox import ImageNameError, NoCommandError, Sandbox, VolumeError
 from localcluster.kubelet.status import pod_status
 
@@ -19,7 +20,6 @@ from localcluster.kubelet.status import pod_status
 ASSUMES = ("last-delete", "missing-volume", "other-image", "variables")
 _RETRY = 5.0
 _FORCED_GRACE = 1.0
-_IGNORED = ("startupProbe", "livenessProbe", "readinessProbe", "lifecycle")
 
 
 class PodWorker:
@@ -42,6 +42,7 @@ class PodWorker:
             name: ContainerProcess(name, self.uid, shared.now, self._wake.set, shared.options.restart.reset, self.event)
             for name in self._specs
         }
+        self._probers: dict[str, Prober] = {}
         self.task = asyncio.create_task(self._run(), name=f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
 
     def update(self, pod: Object) -> None:
@@ -82,6 +83,8 @@ class PodWorker:
         """End all processes without reporting to the server: the cluster stops."""
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
+        for prober in self._probers.values():
+            prober.stop()
         for container in self.containers.values():
             container.stop(grace)
             for session in container.sessions:
@@ -133,6 +136,8 @@ class PodWorker:
         if any(container.process is not None for container in self.containers.values()):
             await self._wake.wait()
             return False
+        for prober in self._probers.values():
+            prober.stop()
         await asyncio.to_thread(self._sandbox.remove)
         return True
 
@@ -161,8 +166,7 @@ class PodWorker:
                 where = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
                 self.event("Warning", "BackOff", f"Back-off restarting failed container {name} in pod {where}", name)
         if not decision.start:
-            self._report_started()
-            return False
+            return self._probe()
         self._admit()
         for name in decision.start:
             await self._start(name)
@@ -195,7 +199,8 @@ class PodWorker:
             container.log = launch.log or container.log
             container.message_file = self._sandbox.message_file(spec, attempt)
             container.fall_back = spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"
-            container.launch(launch, spec.get("image") or "")
+            started = not spec.get("startupProbe")
+            container.launch(launch, spec.get("image") or "", started=started, ready=not spec.get("readinessProbe"))
             self.event("Normal", "Created", f"Created container: {name}", name)
 
     def _hold(self, container: ContainerProcess, reason: str, message: str, event: str, retry: float | None) -> None:
@@ -209,16 +214,43 @@ class PodWorker:
         if container.stop(stop.grace):
             self.event("Normal", "Killing", why or f"Stopping container {stop.container}", stop.container)
 
-    def _report_started(self) -> None:
+    def _probe(self) -> bool:
+        """Keep a prober beside each running container that asks for one."""
         for name, container in self.containers.items():
-            run, spec = container.seen.run, self._specs[name]
-            if run is None or not run.running or self._reported.get(f"started {name}") == run.attempt:
+            run = container.seen.run
+            prober = self._probers.get(name)
+            if prober is not None and (run is None or not run.running or prober.attempt != run.attempt):
+                prober.stop()
+                del self._probers[name]
+            if run is None or not run.running:
                 continue
-            self._reported[f"started {name}"] = run.attempt
-            self.event("Normal", "Started", f"Started container {name}", name)
-            if ignored := [field for field in _IGNORED if spec.get(field)]:
-                text = f"the embedded cluster does not run probes and hooks: {', '.join(ignored)} has no effect"
-                self.event("Warning", "LifecycleIgnored", text, name)
+            if self._reported.get(f"started {name}") != run.attempt:
+                self._reported[f"started {name}"] = run.attempt
+                self.event("Normal", "Started", f"Started container {name}", name)
+                if self._specs[name].get("lifecycle"):
+                    self.event(
+                        "Warning", "LifecycleIgnored", "the embedded cluster does not run postStart and preStop hooks", name
+                    )
+            if name not in self._probers and any(f"{kind}Probe" in self._specs[name] for kind in Prober.KINDS):
+                self._probers[name] = Prober(self, name, run.attempt)
+        return False
+
+    def probe_result(self, name: str, *, started: bool | None = None, ready: bool | None = None) -> None:
+        """A prober's verdict has changed."""
+        container = self.containers[name]
+        given: dict[str, Any] = {"started": started, "ready": ready}
+        container.seen = replace(container.seen, **{key: value for key, value in given.items() if value is not None})
+        self._wake.set()
+
+    def kill(self, name: str, why: str, grace: float | None = None) -> None:
+        """A liveness or startup probe has failed: end the container, by default with the pod's grace."""
+        if grace is None:
+            grace = self.pod["spec"].get("terminationGracePeriodSeconds")
+        self._stop(Stop(name, 30.0 if grace is None else float(grace)), why)
+
+    def spec_of(self, name: str) -> Container:
+        """The spec of one container."""
+        return self._specs[name]
 
     async def _write(self, decision: Decision) -> None:
         options = self._shared.options

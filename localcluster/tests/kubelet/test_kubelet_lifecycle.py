@@ -12,7 +12,7 @@ from localcluster.timestamps import format_time
 SETTINGS = Settings(base=10, cap=300, reset=600)
 NOW = 1_000_000.0
 NEW = ContainerState()
-UP = ContainerState(run=Run(0, NOW - 5))
+UP = ContainerState(run=Run(0, NOW - 5), started=True, ready=True)
 STARTING = ContainerState(starting=True)
 RUN = Run(0, NOW - 5)
 NEW_IMAGE = {"containers": [{"name": "c0", "image": "new"}]}
@@ -23,7 +23,9 @@ OF_OLD_IMAGE = ContainerState(run=replace(RUN, finished_at=NOW, exit_code=143, i
 
 
 def done(code: int = 0, attempt: int = 0, ago: float = 1, streak: int = 0) -> ContainerState:
-    return ContainerState(run=Run(attempt, NOW - ago - 1, finished_at=NOW - ago, exit_code=code), streak=streak)
+    return ContainerState(
+        run=Run(attempt, NOW - ago - 1, finished_at=NOW - ago, exit_code=code), streak=streak, started=code == 0
+    )
 
 
 def pod(policy: str = "Never", inits: int = 0, sidecars: int = 0, mains: int = 1, **changes: Any) -> dict[str, Any]:
@@ -79,7 +81,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any]
     ("init fails, Always", pod("Always", inits=1), {"i0": done(1), "c0": NEW}, {"start": ["i0"], "phase": "Pending"}),
     ("init is not run again for Always", pod("Always", inits=1), {"i0": done(), "c0": UP}, {"start": []}),
     ("a sidecar first", pod(sidecars=1), {"s0": NEW, "c0": NEW}, {"start": ["s0"], "initialized": False}),
-    ("a sidecar not started holds", pod(sidecars=1), {"s0": STARTING, "c0": NEW}, {"start": []}),
+    ("a sidecar not started holds", pod(sidecars=1), {"s0": replace(UP, started=False), "c0": NEW}, {"start": []}),
     ("a started sidecar lets go", pod(sidecars=1), {"s0": UP, "c0": NEW}, {"start": ["c0"]}),
     ("a sidecar is restarted under Never", pod(sidecars=1), {"s0": done(1), "c0": UP}, {"start": ["s0"], "phase": "Running"}),
     ("sidecars end after the rest", pod(sidecars=1), {"s0": UP, "c0": done()}, {"stop": [Stop("s0", 7)], "phase": "Running"}),
@@ -126,7 +128,7 @@ STATES: list[tuple[str, dict[str, Any], dict[str, ContainerState], dict[str, Any
     ("new", pod(), {"c0": NEW}, {"state": {"waiting": {"reason": "ContainerCreating"}}, "restartCount": 0, "ready": False}),
     ("behind init", pod(inits=1), {"i0": UP, "c0": NEW}, {"state": {"waiting": {"reason": "PodInitializing"}}}),
     ("running again", pod("Always"),
-        {"c0": ContainerState(run=Run(2, NOW), last=Run(1, NOW - 9, "id", NOW - 8, 3, 0, "Error"))},
+        {"c0": ContainerState(run=Run(2, NOW), last=Run(1, NOW - 9, "id", NOW - 8, 3, 0, "Error"), started=True, ready=True)},
         {"restartCount": 2, "ready": True, "started": True, "state": {"running": {"startedAt": format_time(NOW)}}}),
     ("a crash loop waits, with the end as last state", pod("Always"), {"c0": done(1, 3, streak=3)},
         {

@@ -270,9 +270,9 @@ async def test_init_containers_and_sidecars(local: Cluster) -> None:
     inits = [
         {"name": "one", "image": "none", "command": ["sh", "-c", "echo one >> /e/log"], "volumeMounts": mount},
         {"name": "side", "image": "none", "command": ["sh", "-c", "echo side >> /e/log; sleep 1000"],
-         "restartPolicy": "Always", "volumeMounts": mount},
-        {"name": "two", "image": "none", "volumeMounts": mount,
-         "command": ["sh", "-c", "until grep side /e/log; do sleep 0.05; done; echo two >> /e/log"]},
+         "restartPolicy": "Always", "volumeMounts": mount,
+         "startupProbe": {"exec": {"command": ["grep", "-q", "side", "/e/log"]}, "periodSeconds": 1}},
+        {"name": "two", "image": "none", "command": ["sh", "-c", "echo two >> /e/log"], "volumeMounts": mount},
     ]  # fmt: skip
     spec = {"initContainers": inits, "volumes": [{"name": "e", "emptyDir": {}}]}
     await local.create(shell("p", "cat /e/log", spec=spec, volumeMounts=mount))
@@ -323,11 +323,21 @@ async def test_a_deleted_pod_has_its_last_status_before_its_last_delete(local: C
     assert found["metadata"]["deletionTimestamp"] >= finished, "as from Kubernetes 1.33 on"
 
 
-async def test_probes_and_hooks_are_not_run_and_an_event_says_so(local: Cluster) -> None:
-    never = {"exec": {"command": ["false"]}}
-    await local.create(shell("p", "sleep 1000", readinessProbe=never, livenessProbe={**never, "periodSeconds": 1}))
-    await local.running("p")
-    assert "livenessProbe, readinessProbe has no effect" in (await local.told("p", "LifecycleIgnored"))["message"]
+async def test_liveness_restarts_and_readiness_reports(local: Cluster) -> None:
+    probe = {"exec": {"command": ["test", "-e", "/e/dead"]}, "periodSeconds": 1, "failureThreshold": 1}
+    spec = {"restartPolicy": "Always", "volumes": [{"name": "e", "emptyDir": {}}]}
+    mount = [{"name": "e", "mountPath": "/e"}]
+    await local.create(shell("live", "sleep 1000", spec=spec, livenessProbe=probe, volumeMounts=mount))
+    port = {"containerPort": 18080, "name": "http"}
+    http = {"httpGet": {"port": "http", "path": "/"}, "periodSeconds": 1}
+    command = ["python", "-m", "http.server", "18080", "--bind", "web"]
+    await local.create(pod("web", *command, ports=[port], readinessProbe=http))
+    await local.running("web")
+    found = await local.until(
+        "live", lambda s: s["containerStatuses"][0]["restartCount"] > 0 if s.get("containerStatuses") else 0
+    )
+    assert state(found)["lastState"]["terminated"]["exitCode"] == 143
+    await local.told("live", "Unhealthy")
 
 
 LISTENER = """
