@@ -3,6 +3,7 @@
 import functools
 import gzip
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,13 @@ from jobcommon.cli.frameworks import installed
 from jobcommon.crd import crd_files, to_json
 from jobcommon.crd import custom_resource_definition as generated
 from jobcommon.crd.pod_template import ARTEFACT
-from jobcommon.framework import CelRule, Framework, ReplicaType, Version
+from jobcommon.framework import CelRule, Framework, Version
 from jobcommon.operators.mpi.framework import MPI
 from jobcommon.operators.mxnet.framework import MXNET
 from jobcommon.operators.pytorch.framework import PYTORCH
 from jobcommon.operators.tf.framework import TF
 from jobcommon.testutil.pod_template_schema import generate
-from localcluster.rules import compile_schema, validate_crd, version_priority
+from localcluster.rules import validate_crd, version_priority
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
@@ -126,56 +127,19 @@ def test_strings_of_our_own_are_bounded(of_replicas: Framework) -> None:
     assert [path for path, child in strings.items() if not ("maxLength" in child or "enum" in child)] == []
 
 
-SMALL = Framework(
-    kind="TestJob",
-    plural="testjobs",
-    name="test",
-    replica_specs="testReplicaSpecs",
-    replica_types=(ReplicaType("Leader", max_replicas=3), ReplicaType("Worker")),
-    container="main",
-    port_name="p",
-    port=1,
-    versions=(Version("v1"), Version("v1beta1", storage=True, defaults={"runPolicy": {"suspend": True}})),
-)
-
-
-def test_every_version_is_served_and_only_the_preferred_one_has_long_texts() -> None:
-    versions = custom_resource_definition(SMALL)["spec"]["versions"]
-    assert [(one["name"], one["served"], one["storage"]) for one in versions] == [("v1", True, False), ("v1beta1", True, True)]
-    path = "spec.testReplicaSpecs.template.spec.containers.image"
-    assert at(versions[0]["schema"]["openAPIV3Schema"], path).get("description")
-    assert not at(versions[1]["schema"]["openAPIV3Schema"], path).get("description")
-
-
 @pytest.mark.parametrize(
-    ("replicas", "message"),
+    ("changes", "says"),
     [
-        ({"Worker": {}}, None),
-        ({"Leader": {"replicas": 4}}, "Leader must have at most 3 replicas"),
-        ({"leader": {"replicas": 3}, "worker": {}}, None),
+        (
+            {"versions": (Version("v1", storage=True, defaults={"nothing": 1}),)},
+            r"spec\.nothing, which the schema does not have",
+        ),
+        ({"rules": (CelRule("true", "m", path=("spec", "nothing")),)}, "is for spec.nothing, which the schema"),
     ],
 )
-def test_rules_follow_from_the_replica_types(replicas: Json, message: str | None) -> None:
-    template = {"template": {"spec": {"containers": [{"name": "main"}]}}}
-    specs = {kind: {**template, **spec} for kind, spec in replicas.items()}
-    job = {"apiVersion": "kubeflow.org/v1", "kind": "TestJob", "metadata": {"name": "t"}, "spec": {"testReplicaSpecs": specs}}
-    found = compile_schema(custom_resource_definition(SMALL)["spec"]["versions"][0]).validate(job)
-    assert [cause.message for cause in found] == ([f'Invalid value: "object": {message}'] if message else [])
-
-
-def test_defaults_of_a_version_stand_in_its_schema() -> None:
-    first, second = (one["schema"]["openAPIV3Schema"] for one in custom_resource_definition(SMALL)["spec"]["versions"])
-    assert "default" not in at(first, "spec.runPolicy")
-    assert at(second, "spec.runPolicy")["default"] == {"suspend": True}
-    wrong = Framework(**{**vars(SMALL), "versions": (Version("v1", storage=True, defaults={"nothing": 1}),)})
-    with pytest.raises(ValueError, match=r"spec\.nothing, which the schema does not have"):
-        custom_resource_definition(wrong)
-
-
-def test_a_rule_for_a_field_that_is_not_there_is_an_error() -> None:
-    wrong = Framework(**{**vars(SMALL), "rules": (CelRule("true", "m", path=("spec", "nothing")),)})
-    with pytest.raises(ValueError, match=r"is for spec\.nothing, which the schema does not have"):
-        custom_resource_definition(wrong)
+def test_what_is_for_a_field_that_is_not_there_is_an_error(changes: Json, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        custom_resource_definition(replace(TF, **changes))
 
 
 class Tree(ApiModel):

@@ -7,6 +7,7 @@ when the pod is created; see test_poison.
 """
 
 import json
+import os
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,14 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.spec import read_job
-from jobcommon.testutil.builders import Manifest, job_manifest
+from jobcommon.testutil.builders import job_manifest
 from localcluster import ApiServer, Env
 from localcluster.client import ADMIN
 from localcluster.rules import compile_schema
 from tests.kinds import KINDS
 
 # What is the same for all kinds is tried on one of each form: one version, two, three with defaults of their own.
+GOLDEN = Path(__file__).parents[1] / "golden" / "errors_of_kinds.txt"
 FORMS = (PYTORCH, MXNET, MPI)
 FIRST = {
     "XGBoostJob": "Master", "PyTorchJob": "Master", "PaddleJob": "Master", "MPIJob": "Launcher", "TFJob": "Chief",
@@ -139,8 +141,10 @@ EVERY: list[tuple[str, Any, str]] = [
     (f"{C}.resources", {"limits": {"cpu": "1e1.5"}}, f"{CS}[0].resources.limits.cpu in body should match"),
     (f"{C}.ports", [{"containerPort": 0}], f"{CS}[0].ports[0].containerPort in body should be greater"),
 ]  # fmt: skip
-TWO = {"replicas": 2, "template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}
+# MAIN stands for the name of the kind's main container.
+TWO = {"replicas": 2, "template": {"spec": {"containers": [{"name": "MAIN", "image": "x"}]}}}
 ONE = {**TWO, "replicas": 1}
+PAIR = {"pytorchReplicaSpecs": {"Master": ONE, "Worker": ONE}}
 TOGETHER = {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 2}, "runPolicy": {"restartScope": "Job"}}
 OF_KIND: list[tuple[Framework, str, Any, str]] = [
     (PYTORCH, f"{C}.name", "other", 'one container must be named "pytorch"'),
@@ -179,6 +183,23 @@ OF_KIND: list[tuple[Framework, str, Any, str]] = [
     (JAX, f"{W}.replicas", 0, "Worker must have at least 1 replica"),
     (PADDLE, f"{W}.replicas", 0, "Worker must have at least 1 replica"),
     (PADDLE, "spec.elasticPolicy", None, ""),
+    (PYTORCH, "spec.elasticPolicy", {"minReplicas": "x"}, "must be of type integer"),
+    (PYTORCH, "spec", {"elasticPolicy": {}, "pytorchReplicaSpecs": {"Master": ONE}}, "elasticPolicy applies to workers"),
+    (PYTORCH, "spec", {"nprocPerNode": "1", "elasticPolicy": {"nProcPerNode": 1}, **PAIR}, "nProcPerNode"),
+    (PYTORCH, "spec.nprocPerNode", 2, "spec.nprocPerNode in body must be of type string"),
+    (MXNET, "spec.{specs}", {"Scheduler": ONE}, "needs a Worker"),
+    (MXNET, "spec", {"jobMode": "MXTune", "mxReplicaSpecs": {"Worker": ONE}}, "needs a Tuner"),
+    (MXNET, "spec", {"jobMode": "MXTune", "mxReplicaSpecs": {"Worker": ONE, "Tuner": ONE}}, "may only have"),
+    (PADDLE, "spec.elasticPolicy", {"minReplicas": 0}, "greater than or equal to 1"),
+    (XGBOOST, "spec.{specs}.Master", TWO, "Master must have exactly 1 replica"),
+    (MPI, "spec.transport", "RSH", "Unsupported value"),
+    (MPI, f"{W}.restartPolicy", "Invalid", "Unsupported value"),
+    (MPI, "spec.{specs}", {"Launcher": {}, "Worker": {}}, "Required value"),
+]
+#: What the definitions take, and the operator does not.
+ALONE: list[tuple[Framework, str, Any, str]] = [
+    (XGBOOST, "spec.{specs}", {"Worker": ONE}, "needs a Master"),
+    (MPI, "spec.mpiDistribution", "LAM", "not supported"),
 ]
 # All versions of a kind have the same replica specs.
 ROWS = [
@@ -241,6 +262,8 @@ def good(kind: Framework, version: str = "") -> dict[str, Any]:
 
 def changed(kind: Framework, version: str, path: str, value: Any) -> dict[str, Any]:
     manifest = deepcopy(good(kind, version))
+    if value is not ABSENT:
+        value = json.loads(json.dumps(value).replace('"MAIN"', f'"{kind.container or "main"}"'))
     put(manifest, path.format(specs=kind.replica_specs), value)
     return manifest
 
@@ -293,6 +316,20 @@ def test_a_manifest_is_taken_everywhere_or_nowhere(
         assert refused.format(specs=kind.replica_specs) in answer["message"]
     else:
         assert read_job(kind, answer).errors == ()
+
+
+def test_the_operator_names_the_field_and_says_what_to_change() -> None:
+    """Of what an older definition has let in."""
+    told = []
+    for kind, path, value, refused in [*((PYTORCH, *row) for row in EVERY), *OF_KIND, *ALONE]:
+        if refused:
+            shown = "absent" if value is ABSENT else str(value)[:80]
+            told.append(f"{kind.kind} {path.format(specs=kind.replica_specs)} {shown}\n")
+            told += [f"    {error}\n" for error in read_job(kind, changed(kind, "", path, value)).errors]
+    text = "".join(told)
+    if os.environ.get("GOLDEN") == "write":
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8"), "if this is meant: make golden"
 
 
 @pytest.mark.parametrize(
@@ -388,19 +425,9 @@ CASES: list[tuple[str, Any, str]] = [
 ]  # fmt: skip
 
 
-def worker_changed(path: str, value: Any) -> Manifest:
-    manifest = job_manifest(PYTORCH, {"Master": 1, "Worker": 1})
-    *parents, last = path.split(".")
-    at: Any = manifest["spec"]["pytorchReplicaSpecs"]["Worker"]
-    for part in parents:
-        at = at[int(part)] if isinstance(at, list) else at.setdefault(part, {})
-    at[last] = value
-    return manifest
-
-
 @pytest.mark.parametrize(("path", "value", "says"), CASES, ids=[f"{n}-{case[0]}" for n, case in enumerate(CASES)])
 def test_fields_that_an_api_server_refuses_are_errors(path: str, value: Any, says: str) -> None:
-    manifest = worker_changed(path, value)
+    manifest = changed(PYTORCH, "", f"{W}.{path}", value)
     found = [str(error) for error in field_errors(PYTORCH, manifest)]
     assert any(says in error for error in found), found
     compiled = compile_schema(custom_resource_definition(PYTORCH)["spec"]["versions"][0])
