@@ -33,16 +33,16 @@ def test_the_version_is_that_of_the_distribution() -> None:
 
 #: what is run, what it must not import, and how many modules it may: imports are most of the time that a short command takes
 IMPORTS: list[tuple[str, tuple[str, ...], int]] = [
-    ("import jobcommon", ("pydantic", "msgspec", "aiohttp", "asyncio"), 999),
+    ("import jobcommon", ("pydantic", "msgspec", "aiohttp", "asyncio", "kubernetes_asyncio"), 999),
     ("from jobcommon import report_progress; report_progress(1)", ("pydantic", "msgspec", "yaml", "asyncio", "aiohttp"), 999),
     ("sys.modules['lazy_loader'] = None; from jobcommon import report_progress; report_progress(1)", ("pydantic", "yaml"), 999),
-    ("from jobcommon import Framework, plan", ("aiohttp", "asyncio", "prometheus_client"), 999),
-    ("from jobcommon.controller import Informer, WorkQueue", ("aiohttp", "asyncio"), 999),
+    ("from jobcommon import Framework, plan", ("aiohttp", "asyncio", "kubernetes_asyncio", "prometheus_client"), 999),
+    ("from jobcommon.controller import Informer, WorkQueue", ("aiohttp", "asyncio", "kubernetes_asyncio"), 999),
     ("from jobcommon import JobClient",
-     ("aiohttp", "kubernetes", "jobcommon.controller", "jobcommon.runtime", "localcluster"), 999),
+     ("aiohttp", "kubernetes", "kubernetes_asyncio", "jobcommon.controller", "jobcommon.runtime", "localcluster"), 999),
     ("sys.argv[1:] = ['--version']; from jobcommon.cli.start import main; main()", ("typer", "pydantic", "asyncio"), 200),
     ("import jobcommon.cli.main, jobcommon.cli.jobs.listing, jobcommon.cli.jobs.why",
-     ("aiohttp", "jsonschema", "jobcommon.runtime", "jobcommon.cli.convert", "jobcommon.cli.new"), 650),
+     ("aiohttp", "kubernetes_asyncio", "jsonschema", "jobcommon.runtime", "jobcommon.cli.convert", "jobcommon.cli.new"), 650),
     ("from jobcommon import run_operators, HttpTransport, find_cluster", ("kubernetes_asyncio", "kubernetes"), 999),
 ]  # fmt: skip
 

@@ -1,28 +1,28 @@
 """The API server's address and our credentials: kubeconfig, exec plugins, token files, service accounts.
 
-This module finds the source, refreshes credentials before they expire, and names the invalid file and the remedy in its
-errors.
+Kubeconfigs that are not plain are read by kubernetes-asyncio's loader; this module finds the source, refreshes credentials
+before they expire, and names the invalid file and the remedy in its errors.
 """
 
 import asyncio
 import os
 import ssl
 import time
-from base64 import b64encode
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import yaml
 
-from jobcommon.api.timestamp import parse_time
 from jobcommon.client import proxy
 from jobcommon.client.errors import TransportError
 from jobcommon.client.impersonation import Headers, impersonation
-from jobcommon.client.kubeconfig import Chosen, KubeconfigError, content_of, file_of, read_kubeconfig, with_credential
+from jobcommon.client.kubernetes_config import readers
+from jobcommon.client.plain_kubeconfig import PlainConfiguration, read_plain
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # Files and identity providers are read again after this many seconds; the kubelet rotates tokens well before they expire.
@@ -178,55 +178,58 @@ class Kubeconfig:
 
     async def load(self) -> Access:
         """See `Source.load`. Runs the exec plugin if there is one."""
+        # Without a place for temporary files, the other reader may need none.
+        with suppress(OSError), ExitStack() as stack:
+            plainly = read_plain(self.files, self.context, lambda: stack.enter_context(TemporaryDirectory()))
+            if plainly is not None:
+                return self._of_plain(plainly)
+        kubernetes = readers()
+        configuration = kubernetes.configuration()
         try:
-            context, cluster, user = read_kubeconfig(self.files, self.context)
-            user = await with_credential(user, self.environ)
-            return access_of(self.files, Chosen(context, cluster, user), self.environ, self._stale_at(user))
+            loader = await kubernetes.load_kube_config(self.files, self.context, configuration)
+            current = (loader.current_context or {})["context"]
+            user = _user(kubernetes.merger(self.files).config, current.get("user"))
+            acting_as = impersonation(user)
         except yaml.YAMLError as error:
             raise ConfigError(f"{self.files}: not YAML: {' '.join(str(error).split())}") from error
-        except KubeconfigError as error:
-            raise ConfigError(f"{self.files}: {error}") from error
+        except kubernetes.config_exception as error:
+            raise ConfigError(f"{self.files}: {error}; {self._advice(str(error))}") from error
         except OSError as error:
             raise ConfigError(f"{self.files}: {_unreadable(error, self.files)}") from error
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
+        except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ConfigError(_not_one(self.files, error)) from error
+        return self._access(configuration, current, acting_as, self._stale_at(loader, user))
 
-    def _stale_at(self, user: Mapping[str, Any]) -> float | None:
-        """A plugin gives its expiry; a file does not, so it is read again every `REFRESH_SECONDS`."""
-        if (expiry := parse_time(user.get("expirationTimestamp"))) is not None:
+    def _of_plain(self, found: PlainConfiguration) -> Access:
+        try:
+            acting_as = impersonation(found.user)
+        except ValueError as error:
+            raise ConfigError(_not_one(self.files, error)) from error
+        stale_at = self.now() + REFRESH_SECONDS if "tokenFile" in found.user else None
+        return self._access(found, found.context, acting_as, stale_at)
+
+    def _access(self, configuration: Any, context: Mapping[str, Any], acting_as: Headers, stale_at: float | None) -> Access:
+        if not _is_url(str(configuration.host)):
+            raise ConfigError(
+                f"{self.files}: the cluster's server must be an address like https://HOST:PORT, not {configuration.host!r}"
+            )
+        namespace = str(context.get("namespace") or "default")
+        return access_of(configuration, self.files, self.environ, namespace, stale_at, acting_as)
+
+    def _advice(self, problem: str) -> str:
+        if problem.startswith("exec"):
+            return "run the plugin of this user by hand to see what is wrong"
+        if "contexts" in problem or "current-context" in problem:
+            return "choose one with --context NAME; kubectl config get-contexts lists them"
+        return "see kubectl config view"
+
+    def _stale_at(self, loader: Any, user: Mapping[str, Any]) -> float | None:
+        """A plugin gives its expiry; a file or provider does not, so it is read again every `REFRESH_SECONDS`."""
+        expiry = getattr(loader, "exec_plugin_expiry", None)
+        if expiry is not None:
             # No tight loop if the plugin returns credentials that expire within the margin.
-            return max(expiry - EXPIRY_MARGIN, self.now() + REFRESH_SECONDS)
-        return self.now() + REFRESH_SECONDS if "tokenFile" in user else None
-
-
-def access_of(origin: str, chosen: Chosen, environ: Mapping[str, str], stale_at: float | None) -> Access:
-    """What a kubeconfig, or another `origin` in its terms, says. Raises as `read_kubeconfig`, and ConfigError."""
-    context, cluster, user = chosen
-    server = str(cluster["server"])
-    if not _is_url(server):
-        raise ConfigError(f"{origin}: the cluster's server must be an address like https://HOST:PORT, not {server!r}")
-    return Access(
-        base_url=server.rstrip("/"),
-        authorization=_authorization(user),
-        ssl_context=_ssl_context(origin, cluster, user) if server.startswith("https") else None,
-        server_name=cluster.get("tls-server-name") or None,
-        proxy=_proxy(origin, server, cluster.get("proxy-url"), environ),
-        namespace=str(context.get("namespace") or "default"),
-        stale_at=stale_at,
-        acting_as=impersonation(user),
-    )
-
-
-def _authorization(user: Mapping[str, Any]) -> str | None:
-    token = user.get("token")
-    if token is None and user.get("tokenFile"):
-        token = Path(user["tokenFile"]).read_text(encoding="utf-8")
-    if token:
-        return f"Bearer {token.strip()}"
-    if "username" in user and "password" in user:
-        plain = f"{user['username']}:{user['password']}"
-        return f"Basic {b64encode(plain.encode()).decode()}"
-    return None
+            return max(float(expiry.timestamp()) - EXPIRY_MARGIN, self.now() + REFRESH_SECONDS)
+        return self.now() + REFRESH_SECONDS if loader.provider or "tokenFile" in user else None
 
 
 def _not_one(files: str, error: Exception) -> str:
@@ -234,6 +237,12 @@ def _not_one(files: str, error: Exception) -> str:
     text = "not a kubeconfig, or its context names a cluster or user that it does not have"
     said = f" ({error})" if isinstance(error, ValueError) and not isinstance(error, UnicodeError) else ""
     return f"{files}: {text}{said}; compare it with: kubectl config view"
+
+
+def _user(kubeconfig: Any, name: object) -> Mapping[str, Any]:
+    """The entry of a user, of which the loader uses the credentials alone."""
+    found = kubeconfig["users"].get_with_name(name, safe=True)
+    return found["user"].value if found is not None else {}
 
 
 def _unreadable(error: OSError, files: str) -> str:
@@ -270,9 +279,16 @@ class ServiceAccount:
         except (OSError, ValueError) as error:
             remedy = "set automountServiceAccountToken: true on the pod, or use --kubeconfig FILE"
             raise ConfigError(f"{self.directory}: {error}; {remedy}") from error
-        cluster = {"server": url, "certificate-authority": self.directory / "ca.crt"}
-        chosen = Chosen({"namespace": namespace}, cluster, {"token": token})
-        return access_of(str(self.directory), chosen, self.environ, self.now() + REFRESH_SECONDS)
+        origin = str(self.directory)
+        return Access(
+            base_url=url,
+            authorization=f"Bearer {token}",
+            ssl_context=_ssl_context(origin, str(self.directory / "ca.crt")),
+            server_name=None,
+            proxy=_proxy(origin, url, None, self.environ),
+            namespace=namespace,
+            stale_at=self.now() + REFRESH_SECONDS,
+        )
 
     def _read(self, name: str) -> str:
         """The content of a file. Raises OSError and ValueError."""
@@ -280,6 +296,34 @@ class ServiceAccount:
         if not content:
             raise ValueError(f"{name} is empty")
         return content
+
+
+def access_of(
+    configuration: Any,
+    origin: str,
+    environ: Mapping[str, str],
+    namespace: str,
+    stale_at: float | None,
+    acting_as: Headers,
+) -> Access:
+    """What the `Configuration` of a client of Kubernetes says, of either official package. Raises ConfigError."""
+    url, authorization = configuration.host.rstrip("/"), configuration.api_key.get("BearerToken")
+    context = None
+    if url.startswith("https"):
+        context = _ssl_context(origin, configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+        if not configuration.verify_ssl:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+    return Access(
+        base_url=url,
+        authorization=authorization.strip() if authorization else None,
+        ssl_context=context,
+        server_name=configuration.tls_server_name or None,
+        proxy=_proxy(origin, url, configuration.proxy, environ),
+        namespace=namespace,
+        stale_at=stale_at,
+        acting_as=acting_as,
+    )
 
 
 def _proxy(origin: str, url: str, named: str | None, environ: Mapping[str, str]) -> str | None:
@@ -290,21 +334,18 @@ def _proxy(origin: str, url: str, named: str | None, environ: Mapping[str, str])
         raise ConfigError(f"{origin}: {error}") from error
 
 
-def _ssl_context(origin: str, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
-    """A context that trusts the cluster's authorities, with the user's certificate if there is one."""
+def _ssl_context(
+    origin: str, authorities: str | None, certificate: str | None = None, key: str | None = None
+) -> ssl.SSLContext:
+    """A context that trusts the authorities in that file, with a client certificate if there is one."""
     try:
-        authorities = content_of(cluster, "certificate-authority")
-        text = authorities.decode("ascii", "ignore") if authorities is not None else None
-        context = ssl.create_default_context(cadata=text)
-        if cluster.get("insecure-skip-tls-verify"):
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        with ExitStack() as stack:
-            if certificate := file_of(user, "client-certificate", stack):
-                context.load_cert_chain(certificate, file_of(user, "client-key", stack))
-        return context
-    except (OSError, ValueError) as error:
+        context = ssl.create_default_context(cafile=authorities)
+        if certificate:
+            context.load_cert_chain(certificate, keyfile=key)
+    except (ssl.SSLError, OSError) as error:
         raise ConfigError(
             f"{origin}: the certificates cannot be used ({error}); "
             "check certificate-authority, client-certificate and client-key"
         ) from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobcommon.client.config import Access, access_of
-from jobcommon.client.kubeconfig import Chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +18,6 @@ class ApiClientSource:
     async def load(self) -> Access:
         """See `Source.load`."""
         configuration = self.api_client.configuration
-        cluster = {
-            "server": configuration.host,
-            "certificate-authority": configuration.ssl_ca_cert,
-            "insecure-skip-tls-verify": not configuration.verify_ssl,
-            "tls-server-name": configuration.tls_server_name,
-            "proxy-url": configuration.proxy,
-        }
-        user = {"client-certificate": configuration.cert_file, "client-key": configuration.key_file}
-        access = access_of("the ApiClient", Chosen({}, cluster, user), {}, None)
+        access = access_of(configuration, "the ApiClient", {}, "default", None, ())
         headers = {setting["key"]: setting["value"] for setting in configuration.auth_settings().values()}
         return replace(access, authorization=headers.get("authorization"))

@@ -1,9 +1,10 @@
-"""Finding the API server and keeping credentials fresh."""
+"""Finding the API server and keeping credentials fresh; kubernetes-asyncio reads the files."""
 
 import base64
 import json
 import ssl
 import sys
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from aiohttp.test_utils import TestServer
 
 from jobcommon.cli.operate import log_refresh_errors
 from jobcommon.client.config import ConfigError, find_cluster
+from jobcommon.client.plain_kubeconfig import read_plain
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport
 from jobcommon.runtime import logging
@@ -47,24 +49,35 @@ async def test_a_kubeconfig_says_where_and_who(tmp_path: Path) -> None:
     assert cluster.proxy is None
 
 
-async def test_of_several_files_the_first_entry_of_a_name_counts(tmp_path: Path) -> None:
-    """Relative paths start at the file that has them; a file that is not there is left out, as by kubectl."""
-    (tmp_path / "token").write_text("from a file\n")
-    near = tmp_path / "near.yaml"
-    near.write_text("users: [{name: u, user: {tokenFile: token}}]")
-    far = kubeconfig(tmp_path, **{"insecure-skip-tls-verify": True, "tls-server-name": "other.test", "proxy-url": "http://p:1"})
-    cluster = await find_cluster(environ={"KUBECONFIG": f"{tmp_path / 'none'}:{near}:{far}"})
-    assert await cluster.headers() == (("Authorization", "Bearer from a file"),)
-    assert (cluster.server_name, cluster.proxy) == ("other.test", "http://p:1")
-    assert cluster.ssl_context is not None
-    assert cluster.ssl_context.verify_mode is ssl.CERT_NONE
+def _pair() -> dict[str, str]:
+    issued = trustme.CA().issue_cert("someone")
+    blobs = {"client-certificate": issued.cert_chain_pems[0], "client-key": issued.private_key_pem}
+    return {f"{name}-data": base64.b64encode(blob.bytes()).decode() for name, blob in blobs.items()}
 
 
-async def test_a_password_and_no_credentials(tmp_path: Path) -> None:
-    basic = await find_cluster(kubeconfig(tmp_path, {"username": "jane", "password": "x"}), environ={})
-    assert await basic.headers() == (("Authorization", "Basic amFuZTp4"),)
-    nothing = await find_cluster(kubeconfig(tmp_path, {}, server="http://example.test"), environ={})
-    assert (await nothing.headers(), nothing.ssl_context) == ((), None)
+@pytest.mark.parametrize(
+    ("user", "cluster"),
+    [
+        (USER, {}),
+        (USER, {"insecure-skip-tls-verify": True, "tls-server-name": "other.test", "proxy-url": "http://p:1"}),
+        (USER | {"as": "jane"}, {"server": "http://example.test"}),
+        ({"tokenFile": "token"}, {}),
+        (_pair(), {}),
+    ],
+)
+async def test_a_plain_kubeconfig_is_read_as_kubernetes_asyncio_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: dict[str, Any], cluster: dict[str, Any]
+) -> None:
+    (tmp_path / "token").write_text("from a file")
+    path = kubeconfig(tmp_path, user, **cluster)
+    assert read_plain(path, None, lambda: str(tmp_path)) is not None
+    read = [await find_cluster(path, environ={}, now=lambda: 0.0)]
+    monkeypatch.setattr("jobcommon.client.config.read_plain", lambda *_: None)
+    read.append(await find_cluster(path, environ={}, now=lambda: 0.0))
+    one, other = (replace(vars(found)["_access"], ssl_context=None) for found in read)
+    assert one == other
+    modes = [found.ssl_context.verify_mode if found.ssl_context is not None else None for found in read]
+    assert modes[0] == modes[1]
 
 
 @pytest.mark.parametrize(
@@ -270,38 +283,15 @@ def plugin(tmp_path: Path, statement: str, status: str) -> dict[str, Any]:
     script = tmp_path / "plugin.py"
     version = "client.authentication.k8s.io/v1"
     script.write_text(
-        f"import json, os, sys\n{statement}\n"
+        f"import json, sys\n{statement}\n"
         f"json.dump({{'apiVersion': '{version}', 'kind': 'ExecCredential', 'status': {{{status}}}}}, sys.stdout)\n"
     )
     return {"exec": {"apiVersion": version, "command": sys.executable, "args": [str(script)]}}
 
 
-#: what a plugin does before it answers, and what is said of it
-FAILING = {
-    "it fails": ("sys.exit('log in first')", "exec: process returned 1. log in first; run the plugin of this user by hand"),
-    "it is silent": ("sys.exit()", "exec: the plugin has not answered with an ExecCredential; run the plugin"),
-    "another version": ("json.dump({'apiVersion': 'v2'}, sys.stdout); sys.exit()", "exec: the plugin answers in v2, not in"),
-    "it is gone": ("", "no-such-plugin: No such file or directory; it is the user's exec plugin"),
-    "no plugin": ("", "auth-provider oidc is not supported; use an exec plugin"),
-}
-
-
-@pytest.mark.parametrize("case", FAILING)
-async def test_a_plugin_that_gives_nothing_is_named(tmp_path: Path, case: str) -> None:
-    statement, text = FAILING[case]
-    user = plugin(tmp_path, statement, "") if case != "no plugin" else {"auth-provider": {"name": "oidc"}}
-    if case == "it is gone":
-        user["exec"]["command"] = "no-such-plugin"
-    with pytest.raises(ConfigError) as raised:
-        await find_cluster(kubeconfig(tmp_path, user), environ={})
-    assert text in str(raised.value)
-
-
 async def test_an_exec_plugin_gives_a_token_until_it_expires(tmp_path: Path) -> None:
-    asked = "assert json.loads(os.environ['KUBERNETES_EXEC_INFO'])['kind'] == 'ExecCredential' and os.environ['A'] == 'b'"
     status = "'token': open(sys.argv[0] + '.token').read(), 'expirationTimestamp': '2100-01-01T00:00:00Z'"
-    user = plugin(tmp_path, asked, status)
-    user["exec"]["env"] = [{"name": "A", "value": "b"}]
+    user = plugin(tmp_path, "pass", status)
     token = tmp_path / "plugin.py.token"
     token.write_text("first")
     time = [0.0]
@@ -329,8 +319,7 @@ async def test_a_service_account(tmp_path: Path) -> None:
     assert await cluster.headers() == (("Authorization", "Bearer second"),)
 
 
-@pytest.mark.parametrize("given", ["files", "inline", "plugin"])
-async def test_client_certificates_over_tls(tmp_path: Path, given: str) -> None:
+async def test_client_certificates_over_tls(tmp_path: Path) -> None:
     ca = trustme.CA()
     ca.cert_pem.write_to_path(tmp_path / "ca.pem")
     client = ca.issue_cert("client")
@@ -347,16 +336,10 @@ async def test_client_certificates_over_tls(tmp_path: Path, given: str) -> None:
     app.router.add_get("/version", answer)
     server = TestServer(app, scheme="https")
     await server.start_server(ssl=server_side)
-    pem = tmp_path / "client.pem"
-    inline = base64.b64encode(pem.read_bytes()).decode()
-    user = {
-        "files": {"client-certificate": "client.pem", "client-key": "client.pem"},
-        "inline": {"client-certificate-data": inline, "client-key-data": inline},
-        "plugin": plugin(tmp_path, f"pem = open({str(pem)!r}).read()", "'clientCertificateData': pem, 'clientKeyData': pem"),
-    }[given]
+    certificate = str(tmp_path / "client.pem")
     config = kubeconfig(
         tmp_path,
-        user,
+        {"client-certificate": certificate, "client-key": certificate},
         server=f"https://127.0.0.1:{server.port}",
         **{"certificate-authority": str(tmp_path / "ca.pem"), "tls-server-name": "kube.test"},
     )
