@@ -135,7 +135,7 @@ EXCEPTIONS = {
     "localcluster/tests/polling.py": "the same, in the other distribution",
     "tests/cli/test_why.py": "a node renews its lease",
     "tests/real/played.py": "a kubelet looks again and again at its pods",
-    "testutil/real/disturbances.py": "a node renews its condition",
+    "testutil/real/steps.py": "a node renews its condition",
     "localcluster/tests/kubelet/test_kubelet_pods.py": "the programs of pods",
 }
 #: To sleep for 0 only lets others run.

@@ -23,7 +23,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.builders import Manifest
 from jobcommon.testutil.polling import polled
-from jobcommon.testutil.real.cluster import CONTAINERS, WHY_NOT, given, real_cluster
+from jobcommon.testutil.real.cluster import WHY_NOT, given, real_cluster
 from localcluster.client import background
 from tests.cli.train_cluster import api_for, shell_job
 
@@ -236,9 +236,9 @@ async def test_the_cause_of_seeded_failures_is_named_on_a_real_control_plane(tmp
     async with real_cluster(tmp_path) as cluster, background(run_operators(cluster.transport, [PYTORCH], SETTINGS)):
         api = Api(cluster.transport, "default")
         sown = [seeded for seeded in (*SEEDED, *ON_A_REAL_ONE) if not seeded.embedded]
-        if CONTAINERS not in cluster.lacks:
+        if cluster.node is not None:
             sown = [*IN_CONTAINERS, *(seeded for seeded in sown if seeded.name not in ON_PROCESSES)]
             assert await missed(api, sown, cluster.image) == []
             return
-        async with background(heartbeats(api, cluster.node_name)):
+        async with background(heartbeats(api, "local")):
             assert await missed(api, sown) == []

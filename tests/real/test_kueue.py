@@ -7,7 +7,7 @@ and the lines of docs/kueue.md. Without a certificate for its metrics it does no
 import asyncio
 import base64
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ import yaml
 
 from jobcommon import Framework, Settings
 from jobcommon.api.kueue import MULTIKUEUE, OWN, QUEUE_LABEL, REQUIRED
+from jobcommon.cli.embedded import define
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.trainjob import TRAINJOB
@@ -22,7 +23,7 @@ from jobcommon.testutil.polling import polled
 from localcluster.client import MERGE_PATCH, StatusError, self_signed
 from localcluster.conformance import envtest
 from tests.operators.test_trainjob import NODE, RUNTIMES, role, runtime, train_job
-from tests.real.played import DEFINITIONS, PODS, Cluster, Obj, control_plane, jobs, lacking
+from tests.real.played import PODS, Cluster, Obj, cluster, holds, jobs, lacking
 
 KUEUE, MANIFESTS = "kueue", "kueue.yaml"
 #: Kueue's integration of TrainJob watches JobSets.
@@ -47,75 +48,51 @@ SETTINGS = Settings(kueue=OWN, metrics_port=None, log_level="warning")
 
 
 @asynccontextmanager
-async def nodes(
-    directory: Path, settings: Settings | None = SETTINGS, kinds: tuple[Framework, ...] = KINDS
-) -> AsyncIterator[tuple[Cluster, int]]:
-    """A control plane for Kueue with two racks of two nodes, and the port at which it finds Kueue."""
-    async with control_plane(directory, kinds, settings, controllers="garbage-collector-controller") as there:
-        for number in range(4):
-            await there.node(f"node-{number}", pool="spot", rack=f"rack-{number // 2}")
-        port, made = envtest.free_port(), self_signed()
-        for name, content in (("tls.crt", made.pem), ("tls.key", made.key)):
-            (directory / name).write_bytes(content)
-        await _install(there, port, made.pem)
-        await there.until_served(WORKLOADS)
-        # A manager ends that starts before the kinds are listed.
-        await polled(
-            lambda: there.api.call("GET", GROUP), lambda found: "Workload" in [one["kind"] for one in found["resources"]]
-        )
-        yield there, port
-
-
-@asynccontextmanager
-async def running(there: Cluster, directory: Path, port: int, frameworks: tuple[str, ...]) -> AsyncIterator[None]:
-    """Kueue with these integrations; it leaves our kinds to the operators. It makes the flavor spot as soon as it answers."""
-    (directory / "kueue.yaml").write_text(yaml.safe_dump(_configuration(directory, port, frameworks)))
-    assets = envtest.assets()
-    assert assets is not None
-    arguments = [f"--config={directory / 'kueue.yaml'}", f"--kubeconfig={there.admin}", "--zap-log-level=2"]
-    async with envtest.Program(assets / KUEUE, directory, arguments) as program:
-        spec = {"nodeLabels": {"pool": "spot"}}
-        await polled(lambda: _made(there, program, "resourceflavors", "ResourceFlavor", "spot", spec=spec))
-        yield
-
-
-@asynccontextmanager
-async def cluster(
+async def queued(
     directory: Path, frameworks: tuple[str, ...] = DEFAULT, kinds: tuple[Framework, ...] = KINDS
 ) -> AsyncIterator[Cluster]:
-    """A control plane with Kueue; the queues team (4 CPUs) and racks (8, with a topology)."""
-    async with AsyncExitStack() as stack:
-        there, port = await stack.enter_async_context(nodes(directory, kinds=kinds))
-        if TRAINJOB in kinds:
-            await there.api.call("POST", DEFINITIONS, yaml.safe_load(JOBSET.read_text()))
-        await stack.enter_async_context(running(there, directory, port, frameworks))
-        await make(
-            there, "topologies", "Topology", "racks", {"levels": [{"nodeLabel": n} for n in ("rack", "kubernetes.io/hostname")]}
-        )
-        await make(
-            there, "resourceflavors", "ResourceFlavor", "placed", {"nodeLabels": {"pool": "spot"}, "topologyName": "racks"}
-        )
-        await queue(there, "team", "spot", 4, preemption={"withinClusterQueue": "LowerPriority"})
-        await queue(there, "racks", "placed", 8)
-        yield there
+    """Two racks of two nodes, and Kueue with these integrations; the queues team (4 CPUs) and racks (8, with a topology).
 
-
-async def _install(there: Cluster, port: int, authority: bytes) -> None:
-    assets = envtest.assets()
+    Kueue leaves our kinds to the operators.
+    """
+    assets, port, made = envtest.assets(), envtest.free_port(), self_signed()
     assert assets is not None
-    for body in yaml.safe_load_all((assets / MANIFESTS).read_text()):
-        paths = {"CustomResourceDefinition": DEFINITIONS}
-        paths |= {
-            f"{kind}WebhookConfiguration": f"{WEBHOOKS}/{kind.lower()}webhookconfigurations"
-            for kind in ("Mutating", "Validating")
-        }
+    manifests = list(yaml.safe_load_all((assets / MANIFESTS).read_text()))
+    for name, content in (("tls.crt", made.pem), ("tls.key", made.key)):
+        (directory / name).write_bytes(content)
+    (directory / "kueue.yaml").write_text(yaml.safe_dump(_configuration(directory, port, frameworks)))
+    async with cluster(directory, kinds, SETTINGS) as there:
+        for number in range(4):
+            await there.node(f"node-{number}", pool="spot", rack=f"rack-{number // 2}")
+        if TRAINJOB in kinds:
+            await define(there.transport, yaml.safe_load(JOBSET.read_text()))
+        await _install(there, manifests, port, made.pem)
+        arguments = [f"--config={directory / 'kueue.yaml'}", f"--kubeconfig={there.admin}", "--zap-log-level=2"]
+        async with envtest.Program(assets / KUEUE, directory, arguments):
+            # Its webhooks do not answer at once.
+            spot = {"nodeLabels": {"pool": "spot"}}
+            await polled(lambda: make(there, "ResourceFlavor", "spot", spot), lambda _: True, retry_on=StatusError)
+            levels = [{"nodeLabel": name} for name in ("rack", "kubernetes.io/hostname")]
+            await make(there, "Topology", "racks", {"levels": levels})
+            await make(there, "ResourceFlavor", "placed", {"nodeLabels": {"pool": "spot"}, "topologyName": "racks"})
+            await make(there, "WorkloadPriorityClass", "high", value=100)
+            await queue(there, "team", "spot", 4, preemption={"withinClusterQueue": "LowerPriority"})
+            await queue(there, "racks", "placed", 8)
+            yield there
+
+
+async def _install(there: Cluster, bodies: list[Obj], port: int, authority: bytes) -> None:
+    """The definitions and webhooks of a release."""
+    for body in bodies:
         hooks = body.get("webhooks") or [w for w in [body.get("spec", {}).get("conversion", {}).get("webhook")] if w]
         for hook in hooks:
             # No Service leads to a program outside the cluster.
             url = f"https://127.0.0.1:{port}{hook['clientConfig']['service']['path']}"
             hook["clientConfig"] = {"url": url, "caBundle": base64.b64encode(authority).decode()}
-        if body["kind"] in paths:
-            await there.api.call("POST", paths[body["kind"]], body)
+    await define(there.transport, *(body for body in bodies if body["kind"] == "CustomResourceDefinition"))
+    for body in bodies:
+        if body["kind"].endswith("WebhookConfiguration"):
+            await there.api.call("POST", f"{WEBHOOKS}/{body['kind'].lower()}s", body)
 
 
 def _configuration(directory: Path, port: int, frameworks: tuple[str, ...]) -> Obj:
@@ -138,22 +115,11 @@ def _configuration(directory: Path, port: int, frameworks: tuple[str, ...]) -> O
     }
 
 
-async def make(there: Cluster, plural: str, kind: str, name: str, spec: Obj | None = None, **fields: object) -> None:
+async def make(there: Cluster, kind: str, name: str, spec: Obj | None = None, **fields: object) -> None:
+    plural = f"{kind.lower()}s".replace("ys", "ies").replace("sss", "sses")
     path = f"{GROUP}/namespaces/default/{plural}" if kind == "LocalQueue" else f"{GROUP}/{plural}"
     body = {"apiVersion": GROUP.removeprefix("/apis/"), "kind": kind, "metadata": {"name": name}, **fields}
     await there.api.call("POST", path, body if spec is None else {**body, "spec": spec})
-
-
-async def _made(there: Cluster, program: envtest.Program, *what: str, spec: Obj) -> bool:
-    """Whether Kueue's webhooks let an object in: they do not answer at once."""
-    assert program.ended is None, program.ended
-    try:
-        await make(there, *what, spec=spec)
-    except StatusError as error:
-        if error.code != 500:
-            raise
-        return False
-    return True
 
 
 def quota(resource: str, flavor: str, amount: int) -> list[Obj]:
@@ -165,12 +131,12 @@ def quota(resource: str, flavor: str, amount: int) -> list[Obj]:
 async def queue(there: Cluster, name: str, flavor: str, amount: int, resource: str = "cpu", **fields: object) -> None:
     """A queue of this namespace with quota in one flavor."""
     spec = {"namespaceSelector": {}, "resourceGroups": quota(resource, flavor, amount), **fields}
-    await make(there, "clusterqueues", "ClusterQueue", name, spec)
-    await make(there, "localqueues", "LocalQueue", name, {"clusterQueue": name})
+    await make(there, "ClusterQueue", name, spec)
+    await make(there, "LocalQueue", name, {"clusterQueue": name})
 
 
 async def test_queues(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as there:
+    async with queued(tmp_path) as there:
         await quota_for_one_of_two(there)
         await quota_of_replicas_that_have_succeeded(there)
         await preemption(there)
@@ -186,10 +152,11 @@ async def submit(there: Cluster, name: str, workers: int, queue: str = "team", *
 async def quota_for_one_of_two(there: Cluster) -> None:
     """A PyTorchJob and an MXJob, of which Kueue knows nothing: the second waits in Kueue's words, then runs."""
     await submit(there, "first", 4)
-    await polled(lambda: there.all_run("first", 4))
+    await there.runs("first", 4)
     mxjob = {"Scheduler": 1, "Server": 1, "Worker": 1}
     await there.submit(MXNET, "second", mxjob, {}, labels={QUEUE_LABEL: "team"}, jobMode="MXTrain")
-    await polled(lambda: _waits(there, "second"))
+    waits = "it waits in queue team: "
+    await polled(lambda: there.job(MXNET, "second"), lambda job: waits in str(job.get("status")))
     assert not await there.pods("second")
     assert {pod["spec"]["nodeSelector"]["pool"] for pod in await there.pods("first")} == {"spot"}
     # Kueue's integration of pods leaves them alone.
@@ -198,38 +165,31 @@ async def quota_for_one_of_two(there: Cluster) -> None:
     await there.finish(MXNET, "second", 3)
 
 
-async def _waits(there: Cluster, name: str) -> bool:
-    status = (await there.job(MXNET, name)).get("status", {})
-    told = [c["message"] for c in status.get("conditions", []) if c["status"] == "True"]
-    return any("it waits in queue team: " in message for message in told)
-
-
 async def quota_of_replicas_that_have_succeeded(there: Cluster) -> None:
     await submit(there, "long", 4)
-    await polled(lambda: there.all_run("long", 4))
+    await there.runs("long", 4)
     await submit(there, "short", 2)
     for number in (2, 3):
         await there.end(f"long-worker-{number}", 0)
     await there.finish(PYTORCH, "short", 2)
-    assert not await there.has(PYTORCH, "long", "Succeeded")
+    assert not holds(await there.job(PYTORCH, "long"), "Succeeded")
     for number in (0, 1):
         await there.end(f"long-worker-{number}", 0)
-    await polled(lambda: there.has(PYTORCH, "long", "Succeeded"))
+    await there.until(PYTORCH, "long", "Succeeded")
 
 
 async def preemption(there: Cluster) -> None:
     """The job that is preempted runs again, and nothing is counted."""
-    await make(there, "workloadpriorityclasses", "WorkloadPriorityClass", "high", value=100)
     await submit(there, "low", 4)
-    await polled(lambda: there.all_run("low", 4))
-    before = {pod["metadata"]["uid"] for pod in await there.pods("low")}
+    await there.runs("low", 4)
+    before = await there.uids("low")
     await submit(there, "high", 4, labels={"kueue.x-k8s.io/priority-class": "high"})
-    await polled(lambda: there.all_run("high", 4))
+    await there.runs("high", 4)
     assert not await there.bound("low")
-    assert await there.has(PYTORCH, "low", "Suspended")
+    assert holds(await there.job(PYTORCH, "low"), "Suspended")
     await there.finish(PYTORCH, "high", 4)
-    await polled(lambda: there.all_run("low", 4))
-    assert not before & {pod["metadata"]["uid"] for pod in await there.pods("low")}
+    await there.runs("low", 4)
+    assert not before & await there.uids("low")
     await there.finish(PYTORCH, "low", 4)
     status = (await there.job(PYTORCH, "low"))["status"]
     assert not status.get("restarts")
@@ -237,15 +197,21 @@ async def preemption(there: Cluster) -> None:
 
 
 async def rank_order(there: Cluster) -> None:
-    """Four pods in one rack, neighbours on one node, by either way of asking."""
+    """By either way of asking."""
     ours = {"run_policy": {"schedulingPolicy": {"topology": {"key": "rack"}}}}
     for name, how in (("ours", ours), ("theirs", {"annotations": {REQUIRED: "rack"}})):
         await submit(there, name, 4, "racks", **how)
-        await polled(lambda name=name: there.all_run(name, 4))
-        pods = sorted(await there.pods(name), key=lambda pod: str(pod["metadata"]["name"]))
-        nodes = [pod["spec"]["nodeName"] for pod in pods]
-        assert nodes in (["node-0", "node-0", "node-1", "node-1"], ["node-2", "node-2", "node-3", "node-3"])
+        await in_one_rack(there, name)
         await there.finish(PYTORCH, name, 4)
+
+
+async def in_one_rack(there: Cluster, name: str) -> list[Obj]:
+    """The four pods of a job, neighbours on one node."""
+    await there.runs(name, 4)
+    pods = sorted(await there.pods(name), key=lambda pod: str(pod["metadata"]["name"]))
+    nodes = [pod["spec"]["nodeName"] for pod in pods]
+    assert nodes in (["node-0", "node-0", "node-1", "node-1"], ["node-2", "node-2", "node-3", "node-3"])
+    return pods
 
 
 async def activate(there: Cluster, name: str, *, active: bool) -> None:
@@ -257,13 +223,13 @@ async def test_another_cluster(tmp_path_factory: pytest.TempPathFactory) -> None
     """MultiKueue: the job runs in the other cluster, its status comes back, and nothing is left there."""
     # MultiKueue connects to no cluster that lacks the definition of an integration which is on.
     near, far, kinds = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("there"), (*KINDS, TRAINJOB)
-    queued = (*BUILT_IN, "trainer.kubeflow.org/trainjob")
-    async with cluster(near, queued, kinds) as here, cluster(far, kinds=kinds) as there:
+    integrations = (*BUILT_IN, "trainer.kubeflow.org/trainjob")
+    async with queued(near, integrations, kinds) as here, queued(far, kinds=kinds) as there:
         source = {"kubeConfig": {"location": str(there.admin), "locationType": "Path"}}
-        await make(here, "multikueueclusters", "MultiKueueCluster", "there", {"clusterSource": source})
-        await make(here, "multikueueconfigs", "MultiKueueConfig", "all", {"clusters": ["there"]})
+        await make(here, "MultiKueueCluster", "there", {"clusterSource": source})
+        await make(here, "MultiKueueConfig", "all", {"clusters": ["there"]})
         parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "all"}
-        await make(here, "admissionchecks", "AdmissionCheck", "there", {"controllerName": MULTIKUEUE, "parameters": parameters})
+        await make(here, "AdmissionCheck", "there", {"controllerName": MULTIKUEUE, "parameters": parameters})
         checks = {"admissionChecks": [{"name": "there"}]}
         await queue(here, "away", "spot", 4, admissionChecksStrategy=checks)
         await queue(there, "away", "spot", 4)
@@ -272,27 +238,25 @@ async def test_another_cluster(tmp_path_factory: pytest.TempPathFactory) -> None
             labels, managed = {QUEUE_LABEL: "away"}, {"managedBy": MULTIKUEUE, **spec}
             await here.submit(framework, name, replicas, {}, labels=labels, **managed)
             await there.finish(framework, name, sum(replicas.values()))
-            await polled(lambda framework=framework, name=name: here.has(framework, name, "Succeeded"))
+            await here.until(framework, name, "Succeeded")
             assert not await here.pods(name)
         await asyncio.gather(*(one.api.call("POST", RUNTIMES, runtime(name="plain")) for one in (here, there)))
         await train(here, "t", 2, "away", annotations={"training.kubeflow.org/run-policy.backoffLimit": "0"})
-        await polled(lambda: there.all_run("t", 2))
+        await there.runs("t", 2)
         assert (await here.job(TRAINJOB, "t"))["spec"]["managedBy"] == MULTIKUEUE
         await there.end("t-node-0-0", 1)
-        await polled(lambda: here.has(TRAINJOB, "t", "Failed"))
+        await here.until(TRAINJOB, "t", "Failed")
         assert not await here.pods("t")
         await polled(lambda: _no_workloads(there))
-        await asyncio.gather(*(polled(lambda framework=framework: _none(there, jobs(framework))) for framework in kinds))
+        for framework in kinds:
+            path = jobs(framework)
+            await polled(lambda path=path: there.api.call("GET", path), lambda found: not found["items"])
 
 
 async def _no_workloads(there: Cluster) -> bool:
     """Whether none has quota that is not finished."""
     listed = (await there.api.call("GET", WORKLOADS))["items"]
-    return all(any(c["type"] == "Finished" for c in one.get("status", {}).get("conditions", [])) for one in listed)
-
-
-async def _none(there: Cluster, path: str) -> bool:
-    return not (await there.api.call("GET", path))["items"]
+    return all(holds(one, "Finished") for one in listed)
 
 
 TRAINJOBS = jobs(TRAINJOB)
@@ -302,7 +266,7 @@ HELD = {"metadata": {"finalizers": ["example.com/held"]}}
 
 async def test_train_jobs(tmp_path: Path) -> None:
     """Kueue's own integration of TrainJob, in the default configuration of a release."""
-    async with cluster(tmp_path, kinds=(TRAINJOB,)) as there:
+    async with queued(tmp_path, kinds=(TRAINJOB,)) as there:
         await two_roles(there)
         await a_preemption_waits_for_the_last_pod(there)
         await another_placement(there)
@@ -326,11 +290,6 @@ async def workload(there: Cluster, job: str) -> Obj:
     return found[0] if found else {}
 
 
-def holds(one: Obj, kind: str) -> bool:
-    """Whether a Workload or job has that condition."""
-    return any(c["type"] == kind and c["status"] == "True" for c in one.get("status", {}).get("conditions", ()))
-
-
 async def two_roles(there: Cluster) -> None:
     """Quota for two roles, of which the first gives its own back; all that Kueue adds comes into the pods."""
     dataset = role("dataset-initializer", "dataset-initializer")
@@ -338,7 +297,7 @@ async def two_roles(there: Cluster) -> None:
     after = {**NODE, "dependsOn": [{"name": "dataset-initializer", "status": "Complete"}]}
     await there.api.call("POST", RUNTIMES, runtime(dataset, after, name="dataset"))
     await train(there, "first", 3, runs="dataset", runPolicy={"backoffLimit": 7})
-    await polled(lambda: there.all_run("first", 1))
+    await there.runs("first", 1)
     found = await workload(there, "first")
     assert {one["name"]: one["count"] for one in found["spec"]["podSets"]} == {"dataset-initializer": 1, "node": 3}
     assert not holds(found, "PodsReady")
@@ -364,10 +323,9 @@ async def two_roles(there: Cluster) -> None:
 
 async def a_preemption_waits_for_the_last_pod(there: Cluster) -> None:
     await there.api.call("POST", RUNTIMES, runtime(name="plain"))
-    await make(there, "workloadpriorityclasses", "WorkloadPriorityClass", "high", value=100)
     await train(there, "low", 4)
-    await polled(lambda: there.all_run("low", 4))
-    before = {pod["metadata"]["uid"] for pod in await there.pods("low")}
+    await there.runs("low", 4)
+    before = await there.uids("low")
     held = f"{PODS}/low-node-0-3"
     await there.api.call("PATCH", held, HELD, MERGE_PATCH)
     await train(there, "high", 4, labels={"kueue.x-k8s.io/priority-class": "high"})
@@ -375,13 +333,13 @@ async def a_preemption_waits_for_the_last_pod(there: Cluster) -> None:
     assert holds(await workload(there, "low"), "QuotaReserved")
     assert not await there.pods("high")
     await there.api.call("PATCH", held, {"metadata": {"finalizers": None}}, MERGE_PATCH)
-    await polled(lambda: there.all_run("high", 4))
+    await there.runs("high", 4)
     low = await there.job(TRAINJOB, "low")
     assert holds(low, "Suspended")
     assert "replicatedJobs" not in low["spec"]["runtimePatches"][0]["trainingRuntimeSpec"]["template"]["spec"]
     await there.finish(TRAINJOB, "high", 4, "Complete")
-    await polled(lambda: there.all_run("low", 4))
-    assert not before & {pod["metadata"]["uid"] for pod in await there.pods("low")}
+    await there.runs("low", 4)
+    assert not before & await there.uids("low")
     assert not (await there.job(TRAINJOB, "low"))["status"].get("restarts")
     await there.finish(TRAINJOB, "low", 4, "Complete")
 
@@ -389,13 +347,13 @@ async def a_preemption_waits_for_the_last_pod(there: Cluster) -> None:
 async def another_placement(there: Cluster) -> None:
     """Evicted from one rack, it is resumed in the other, with what Kueue adds for that alone."""
     for number in (0, 1):
-        await make(there, "resourceflavors", "ResourceFlavor", f"rack-{number}", {"nodeLabels": {"rack": f"rack-{number}"}})
+        await make(there, "ResourceFlavor", f"rack-{number}", {"nodeLabels": {"rack": f"rack-{number}"}})
     flavors = [quota("cpu", f"rack-{number}", 4)[0]["flavors"][0] for number in (0, 1)]
     groups = [{"coveredResources": ["cpu"], "flavors": flavors}]
     await queue(there, "moved", "rack-0", 4, resourceGroups=groups)
     await train(there, "moved", 2, "moved")
     for number in (0, 1):
-        await polled(lambda: there.all_run("moved", 2))
+        await there.runs("moved", 2)
         placed = {f"node-{2 * number}", f"node-{2 * number + 1}"}
         assert {pod["spec"]["nodeName"] for pod in await there.pods("moved")} <= placed
         if not number:
@@ -413,10 +371,7 @@ async def ranks_of_a_topology(there: Cluster) -> None:
     one["template"]["spec"]["template"]["metadata"] = {"annotations": {REQUIRED: "rack"}}
     await there.api.call("POST", RUNTIMES, runtime(one, name="racks"))
     await train(there, "ranked", 4, "racks", runs="racks", runPolicy={"backoffLimit": 0})
-    await polled(lambda: there.all_run("ranked", 4))
-    pods = sorted(await there.pods("ranked"), key=lambda pod: str(pod["metadata"]["name"]))
-    nodes = [pod["spec"]["nodeName"] for pod in pods]
-    assert nodes in (["node-0", "node-0", "node-1", "node-1"], ["node-2", "node-2", "node-3", "node-3"])
+    pods = await in_one_rack(there, "ranked")
     assert all("kueue.x-k8s.io/podset-required-topology" in pod["metadata"]["annotations"] for pod in pods)
     await there.end("ranked-node-0-0", 1)
     found = await polled(lambda: workload(there, "ranked"), lambda found: holds(found, "Finished"))

@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,8 +10,9 @@ from jobcommon import Settings
 from jobcommon.api.gang import V1BETA1
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.polling import polled
+from localcluster.client import MERGE_PATCH
 from localcluster.conformance import envtest
-from tests.real.played import PODS, Cluster, control_plane, jobs, lacking
+from tests.real.played import CONTROLLERS, PODS, Cluster, cluster, jobs, lacking
 
 GROUPS, WORKLOADS = (f"/apis/{V1BETA1}/namespaces/default/{plural}" for plural in ("podgroups", "workloads"))
 ROUNDS = 20
@@ -29,11 +29,11 @@ def _minor() -> int:
 async def test_lives(tmp_path: Path) -> None:
     if _minor() < 37:
         pytest.skip("scheduling.k8s.io/v1beta1 is that of Kubernetes 1.37")
-    async with control_plane(
+    async with cluster(
         tmp_path,
         [PYTORCH],
         Settings(gang_scheduler_name="kubernetes", metrics_port=None, log_level="warning"),
-        controllers="garbage-collector-controller,podgroup-protection-controller",
+        controllers=f"{CONTROLLERS},podgroup-protection-controller",
         server=(f"--runtime-config={V1BETA1}=true",),
         gates=("--feature-gates=GenericWorkload=true",),
     ) as there:
@@ -47,7 +47,7 @@ async def test_lives(tmp_path: Path) -> None:
 
 async def two_gangs_and_room_for_one(there: Cluster, run: int) -> None:
     names = [f"a-{run}", f"b-{run}"]
-    await asyncio.gather(*(_submit(there, name, 4) for name in names))
+    await asyncio.gather(*(there.submit(PYTORCH, name, {"Worker": 4}) for name in names))
 
     async def one_is_placed() -> bool:
         placed = sorted([await there.bound(name) for name in names])
@@ -64,45 +64,34 @@ async def two_gangs_and_room_for_one(there: Cluster, run: int) -> None:
 
 async def a_replacement_after_a_success(there: Cluster) -> None:
     """A batch Job waits for ever: kubernetes#142330."""
-    await _submit(there, "late", 3)
-    await polled(lambda: there.all_run("late", 3))
+    await there.submit(PYTORCH, "late", {"Worker": 3})
+    await there.runs("late", 3)
     await there.end("late-worker-0", 0)
     await there.end("late-worker-2", 137)
-    await polled(lambda: _runs(there, "late-worker-2"))
+    await polled(
+        lambda: there.api.get(f"{PODS}/late-worker-2"), lambda pod: pod is not None and pod["status"]["phase"] == "Running"
+    )
     for name in ("late-worker-1", "late-worker-2"):
         await there.end(name, 0)
-    await polled(lambda: there.has(PYTORCH, "late", "Succeeded"))
+    await there.until(PYTORCH, "late", "Succeeded")
     await polled(lambda: _is_empty(there))
 
 
 async def suspended_and_resumed(there: Cluster) -> None:
-    await _submit(there, "twice", 2)
-    await polled(lambda: there.all_run("twice", 2))
-    await _edit(there, "twice", {"suspend": True})
+    job = f"{jobs(PYTORCH)}/twice"
+    await there.submit(PYTORCH, "twice", {"Worker": 2})
+    await there.runs("twice", 2)
+    await there.api.call("PATCH", job, {"spec": {"runPolicy": {"suspend": True}}}, MERGE_PATCH)
     await polled(lambda: _is_empty(there))
-    await _edit(there, "twice", {"suspend": False})
-    await polled(lambda: there.all_run("twice", 2))
+    await there.api.call("PATCH", job, {"spec": {"runPolicy": {"suspend": False}}}, MERGE_PATCH)
+    await there.runs("twice", 2)
     assert await _objects(there) == ["twice", "twice"]
-    await there.api.call("DELETE", f"{jobs(PYTORCH)}/twice")
+    await there.api.call("DELETE", job)
     await polled(lambda: _is_empty(there))
-
-
-async def _submit(there: Cluster, name: str, workers: int) -> None:
-    await there.submit(PYTORCH, name, {"Worker": workers}, {})
-
-
-async def _edit(there: Cluster, name: str, run_policy: dict[str, Any]) -> None:
-    merge = "application/merge-patch+json"
-    await there.api.call("PATCH", f"{jobs(PYTORCH)}/{name}", {"spec": {"runPolicy": run_policy}}, merge)
 
 
 async def _objects(there: Cluster) -> list[str]:
     return [o["metadata"]["name"] for path in (GROUPS, WORKLOADS) for o in (await there.api.call("GET", path))["items"]]
-
-
-async def _runs(there: Cluster, pod: str) -> bool:
-    found = await there.api.get(f"{PODS}/{pod}")
-    return found is not None and found["status"]["phase"] == "Running"
 
 
 async def _is_empty(there: Cluster) -> bool:

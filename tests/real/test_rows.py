@@ -1,6 +1,5 @@
 """The table of `make real` on the embedded cluster: both must come out of it alike."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -9,10 +8,8 @@ import pytest_asyncio
 
 from jobcommon.testutil.real import __main__ as command
 from jobcommon.testutil.real.cluster import embedded_cluster
-from jobcommon.testutil.real.manifests import KINDS, PYTORCHJOB
-from jobcommon.testutil.real.rows import ROWS
-from jobcommon.testutil.real.runner import Outcome, run_row
-from jobcommon.testutil.real.table import Row
+from jobcommon.testutil.real.rows import KINDS, PYTORCHJOB, ROWS, Row
+from jobcommon.testutil.real.runner import run_rows
 from localcluster.conformance import envtest
 
 #: Of the other kinds, which go the same way through the library, these stand for all; each row costs an operator's start.
@@ -24,45 +21,28 @@ PRODUCTS, POLICY = ("suspension under ", "kubectl delete pod under "), "under Ne
 
 def is_thin(row: Row) -> bool:
     """Whether the row runs with the slow tests."""
-    if row.needs or row.alone:
+    if row.killed or row.alone:
         return False
-    return (
-        row.name.endswith(OF_EVERY_KIND)
-        if row.name.startswith(OTHERS)
-        else (not row.name.startswith(PRODUCTS) or POLICY in row.name)
-    )
+    if row.name.startswith(OTHERS):
+        return row.name.endswith(OF_EVERY_KIND)
+    return not row.name.startswith(PRODUCTS) or POLICY in row.name
 
 
 THIN = [row for row in ROWS if is_thin(row)]
-AT_ONCE = 4
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mapping[str, "asyncio.Task[Outcome]"]]:
-    """All rows under way, several at a time; each test awaits its own."""
-    turns = asyncio.Semaphore(AT_ONCE)
+async def problems(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mapping[str, str]]:
     async with embedded_cluster(tmp_path_factory.mktemp("real")) as cluster:
-
-        async def in_turn(row: Row) -> Outcome:
-            async with turns:
-                return await run_row(cluster, row)
-
-        tasks = {row.name: asyncio.create_task(in_turn(row)) for row in THIN}
-        yield tasks
-        for task in tasks.values():
-            task.cancel()
-        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        yield {outcome.row.name: outcome.problem async for outcome in run_rows(cluster, THIN)}
 
 
 @pytest.mark.cluster
 @pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", [row.name for row in THIN])
-async def test_the_embedded_cluster_agrees(outcomes: Mapping[str, "asyncio.Task[Outcome]"], name: str) -> None:
-    outcome = await outcomes[name]
-    assert not outcome.problem, outcome.problem
-    assert not outcome.skipped, outcome.skipped
+def test_the_embedded_cluster_agrees(problems: Mapping[str, str], name: str) -> None:
+    assert problems[name] == ""
 
 
 def test_without_a_cluster_it_says_so_and_ends_well(

@@ -1,36 +1,26 @@
 """The cluster that rows run on: a real control plane with what else is found of one, or the embedded cluster."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from jobcommon.cli.embedded import ServerTransport, endpoint, install
+from jobcommon.cli.frameworks import installed
 from jobcommon.client.config import find_cluster
 from jobcommon.client.transport import HttpTransport, Timeouts
-from jobcommon.operators.jax import JAX
-from jobcommon.operators.mpi import MPI
-from jobcommon.operators.mxnet import MXNET
-from jobcommon.operators.paddle import PADDLE
-from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.operators.tf import TF
-from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.polling import polled
 from jobcommon.testutil.processes import ROOT, Process
-from jobcommon.testutil.real.containers import container_node
+from jobcommon.testutil.real.containers import SHELL, ContainerNode, container_node
 from localcluster.client import Api, ClientError, StatusError, kubeconfig
 from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port
 
-FRAMEWORKS = (TF, PYTORCH, MPI, MXNET, JAX, XGBOOST, PADDLE)
 OPERATORS = "training-operators"
 RIGHTS = ROOT / "charts" / "kustomize" / "base"
-#: What a row may need of its cluster.
-NODE, SERVER = "a node that can be killed", "an API server that can be killed"
-CONTAINERS, SCHEDULER = "containers with limits", "a scheduler that preempts"
 WHY_NOT = f"no real cluster: set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)}"
 ADMINISTRATOR, OPERATOR = "administrator", "operator"
 #: A lost node is noticed within seconds instead of minutes.
@@ -42,30 +32,33 @@ _SERVER_ARGUMENTS = (
     "--kubelet-preferred-address-types=Hostname",
     "--kubelet-certificate-authority=",
 )
+_NOTICING = (f"--node-monitor-grace-period={_NODE_GRACE}s", "--node-monitor-period=1s")
 _PATIENT = Timeouts(connect=60.0, read=60.0, write=60.0)
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": f"/api/v1/namespaces/{OPERATORS}/serviceaccounts",
-    "Role": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{OPERATORS}/roles",
-    "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{OPERATORS}/rolebindings",
-    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": f"{_RBAC}/namespaces/{OPERATORS}/roles",
+    "RoleBinding": f"{_RBAC}/namespaces/{OPERATORS}/rolebindings",
+    "ClusterRole": f"{_RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",
 }
 
 
 @dataclass
 class Cluster:
-    """A cluster that is up, with our kinds and the rights of our operators. `lacks` says why it cannot give what rows need."""
+    """A cluster that is up, with our kinds and the rights of our operators. `servers` and `node` can be killed."""
 
     name: str
     directory: Path
     transport: HttpTransport
-    image: str = "none"
-    lacks: dict[str, str] = field(default_factory=dict)
     servers: Servers | None = None
-    node: Program | None = None
-    node_name: str = ""
-    press: Callable[[bool], Awaitable[None]] | None = None
+    node: ContainerNode | None = None
+
+    @property
+    def image(self) -> str:
+        """One with a shell; pods that are processes need none."""
+        return SHELL if self.node else "none"
 
     @property
     def api(self) -> Api:
@@ -103,19 +96,32 @@ async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
             yield cluster
         return
     async with AsyncExitStack() as stack:
-        servers = await stack.enter_async_context(envtest.servers(assets, _SERVER_ARGUMENTS))
+        control = control_plane(assets, admin, server=_SERVER_ARGUMENTS, manager=_NOTICING)
+        servers, transport = await stack.enter_async_context(control)
+        name = f"kube-apiserver {servers.version}, kubelet and containerd"
+        cluster = Cluster(name, directory, transport, servers, await stack.enter_async_context(node))
+        await _prepare(cluster)
+        yield cluster
+
+
+@asynccontextmanager
+async def control_plane(
+    assets: Path, admin: Path, *, server: tuple[str, ...] = (), manager: tuple[str, ...] = (), gates: tuple[str, ...] = ()
+) -> AsyncIterator[tuple[Servers, HttpTransport]]:
+    """etcd and the three programs beside it, with arguments of their own, and the administrator's kubeconfig in `admin`.
+
+    `gates` are arguments of all three. Raises envtest.StartError.
+    """
+    async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(envtest.servers(assets, (*server, *gates)))
         _secret(admin, kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate))
-        noticing = (f"--node-monitor-grace-period={_NODE_GRACE}s", "--node-monitor-period=1s")
-        await stack.enter_async_context(envtest.controllers(assets, servers, *noticing))
+        await stack.enter_async_context(envtest.controllers(assets, servers, *manager, *gates))
         address = (f"--bind-address={LOOPBACK}", f"--secure-port={free_port()}", "--leader-elect=false")
-        scheduler = Program(assets / "kube-scheduler", servers.work, (f"--kubeconfig={admin}", *address))
-        await stack.enter_async_context(scheduler)
+        own = (f"--kubeconfig={admin}", f"--cert-dir={servers.work / 'scheduler'}", *address, *gates)
+        await stack.enter_async_context(Program(assets / "kube-scheduler", servers.work, own))
         transport = HttpTransport(endpoint(servers.endpoint), timeouts=_PATIENT)
         stack.push_async_callback(transport.close)
-        found = await stack.enter_async_context(node)
-        name = f"kube-apiserver {servers.version}, kubelet and containerd"
-        cluster = Cluster(name, directory, transport, found.image, {}, servers, found.kubelet, found.name, found.press)
-        yield await stack.enter_async_context(_prepared(cluster))
+        yield servers, transport
 
 
 @asynccontextmanager
@@ -134,32 +140,29 @@ async def _command(directory: Path, server: str) -> AsyncIterator[Cluster]:
         await polled(up)
         transport = HttpTransport(await find_cluster(str(path)), timeouts=_PATIENT)
         try:
-            await polled(lambda: Api(ServerTransport(transport)).get("/api/v1/namespaces/default"), retry_on=ClientError)
-            lacks = dict.fromkeys((NODE, SERVER, CONTAINERS, SCHEDULER), "all parts are one process")
-            async with _prepared(Cluster(f"{server} server, pods as processes", directory, transport, lacks=lacks)) as found:
-                yield found
+            cluster = Cluster(f"{server} server, pods as processes", directory, transport)
+            await polled(lambda: cluster.api.get("/api/v1/namespaces/default"), retry_on=ClientError)
+            await _prepare(cluster)
+            yield cluster
         finally:
             await transport.close()
     finally:
         await process.kill()
 
 
-@asynccontextmanager
-async def _prepared(cluster: Cluster) -> AsyncIterator[Cluster]:
+async def _prepare(cluster: Cluster) -> None:
     """Install our kinds and rights, and write the operators' kubeconfig: they come with their service account's token."""
-    api = cluster.api
-    await install(cluster.transport, FRAMEWORKS)
+    await install(cluster.transport, list(installed().values()))
     for path in ("namespace.yaml", "operator.yaml"):
         for body in yaml.safe_load_all((RIGHTS / path).read_text()):
             if body and body["kind"] in _COLLECTIONS:
-                await _created(api, _COLLECTIONS[body["kind"]], body)
+                await _created(cluster.api, _COLLECTIONS[body["kind"]], body)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 36_000}}
-    answer = await api.call("POST", f"{_COLLECTIONS['ServiceAccount']}/{OPERATORS}/token", request)
+    answer = await cluster.api.call("POST", f"{_COLLECTIONS['ServiceAccount']}/{OPERATORS}/token", request)
     content = yaml.safe_load(cluster.kubeconfig(ADMINISTRATOR).read_text())
     content["users"][0]["user"] = {"token": answer["status"]["token"]}
     content["contexts"][0]["context"]["namespace"] = OPERATORS
     _secret(cluster.kubeconfig(OPERATOR), json.dumps(content))
-    yield cluster
 
 
 async def _created(api: Api, path: str, body: dict[str, Any]) -> None:

@@ -47,8 +47,6 @@ class ContainerNode:
 
     kubelet: Program
     settings: Path
-    name: str = NODE
-    image: str = SHELL
 
     async def press(self, on: bool) -> None:
         """Start the kubelet anew, with next to all of the memory to be kept free, or none.

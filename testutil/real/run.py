@@ -3,7 +3,7 @@
 import asyncio
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -23,7 +23,6 @@ JOB = "job"
 IMAGE = "image-of-the-cluster"
 #: How long anything may take that a row waits for, on a busy machine.
 PATIENCE = 120.0
-TERMINAL = ("Succeeded", "Failed")
 
 
 class RowError(AssertionError):
@@ -42,23 +41,50 @@ class Life:
         return self.states[-1]
 
     @property
+    def meta(self) -> Object:
+        return dict(self.last["metadata"])
+
+    @property
+    def phase(self) -> str:
+        return str(self.last.get("status", {}).get("phase"))
+
+    @property
+    def containers(self) -> list[Object]:
+        """What is shown of its containers. The kubelet lists them by name."""
+        return list(self.last.get("status", {}).get("containerStatuses") or ())
+
+    @property
+    def deleting(self) -> bool:
+        return self.gone or "deletionTimestamp" in self.meta
+
+    @property
+    def runs(self) -> bool:
+        """Whether all its containers run, and its deletion was not asked for."""
+        running = [one for one in self.containers if one.get("started") and "running" in (one.get("state") or {})]
+        return not self.deleting and bool(running) and running == self.containers
+
+    @property
+    def restarts(self) -> int:
+        """How often one of its containers was started again."""
+        return max((int(one.get("restartCount", 0)) for one in self.containers), default=0)
+
+    @property
     def over(self) -> bool:
         """Whether its grace period is over: the kubelet's last DELETE, or a forced one, has come."""
-        meta = self.last["metadata"]
-        return self.gone or ("deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds"))
+        return self.gone or ("deletionTimestamp" in self.meta and not self.meta.get("deletionGracePeriodSeconds"))
 
     @property
     def end(self) -> str:
         """How it ended: phase, reason of the pod or its container, exit code, why it was disrupted, runs in place."""
-        status = self.last.get("status") or {}
-        # The kubelet lists containers by name.
-        first = self.last["spec"]["containers"][0]["name"]
-        main: Object = next((one for one in status.get("containerStatuses") or () if one["name"] == first), {})
+        status, first = self.last.get("status") or {}, self.last["spec"]["containers"][0]["name"]
+        main: Object = next((one for one in self.containers if one["name"] == first), {})
         ended = (main.get("state") or {}).get("terminated") or {}
+        # Of a container these say no more than its exit code.
+        reason = None if ended.get("reason") in ("Completed", "Error") else ended.get("reason")
         disruption: Object = next((c for c in status.get("conditions") or () if c["type"] == "DisruptionTarget"), {})
         restarts = main.get("restartCount")
         parts = (
-            status.get("phase"), status.get("reason") or _told(ended), ended.get("exitCode"), disruption.get("reason"),
+            status.get("phase"), status.get("reason") or reason, ended.get("exitCode"), disruption.get("reason"),
             f"x{restarts + 1}" if restarts else None,
         )  # fmt: skip
         return " ".join(str(part) for part in parts if part is not None)
@@ -86,7 +112,6 @@ class Run:
         self.lives: dict[str, list[Life]] = {}
         self.job: Object | None = None
         self.jobs_gone = 0
-        self.notes: dict[str, Any] = {}
         self.operators: list[Process] = []
         self.stack = AsyncExitStack()
         self._changed = asyncio.Event()
@@ -103,10 +128,15 @@ class Run:
         """The job's status as last seen."""
         return read_status((self.job or {}).get("status"))
 
-    def path(self, plural: str, name: str = "", subresource: str = "") -> str:
-        """The path of objects of core/v1 in the row's namespace."""
-        parts = (f"/api/v1/namespaces/{self.namespace}/{plural}", name, subresource)
-        return "/".join(part for part in parts if part)
+    @property
+    def state(self) -> str:
+        """The job's last condition, if it holds."""
+        last = self.status.conditions[-1:]
+        return last[0].type if last and last[0].is_true else ""
+
+    def path(self, *parts: str) -> str:
+        """The path of objects of core/v1 in the row's namespace, of one of them, or of its subresource; its own without any."""
+        return "/".join((f"/api/v1/namespaces/{self.namespace}", *parts))
 
     def job_path(self, name: str = JOB) -> str:
         """The path of the job, or of all with the name ""."""
@@ -128,18 +158,18 @@ class Run:
             if process.running is not None:
                 await process.kill()
         await self.stack.aclose()
+        # What a row that broke off leaves behind goes without an operator: nothing of it is to run on.
         with suppress(ClientError):
-            await self._abandon()
+            if await self.api.get(self.path()) is not None:
+                await self.api.call("DELETE", self.path())
+                await self.release("")
 
-    async def _abandon(self) -> None:
-        """What a row that broke off leaves behind goes without an operator: nothing of it is to run on."""
-        path = f"/api/v1/namespaces/{self.namespace}"
-        if await self.api.get(path) is None:
-            return
-        await self.api.call("DELETE", path)
+    async def release(self, prefix: str) -> None:
+        """Take the finalizers off all pods that have one whose name begins so."""
         for pod in (await self.api.call("GET", self.path("pods")))["items"]:
-            body = {"metadata": {"finalizers": None}}
-            await self.api.call("PATCH", self.path("pods", pod["metadata"]["name"]), body, MERGE_PATCH)
+            if any(name.startswith(prefix) for name in pod["metadata"].get("finalizers") or ()):
+                path = self.path("pods", pod["metadata"]["name"])
+                await self.api.call("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH)
 
     async def _follow_pods(self) -> None:
         async with aclosing(list_and_watch(self.cluster.transport, self.path("pods"))) as states:
@@ -165,46 +195,39 @@ class Run:
         lives = self.lives.get(pod)
         return lives[-1] if lives else None
 
-    async def until(self, holds: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
+    async def until(self, holds: Callable[[], bool], what: str) -> None:
         """Return once `holds`. Raises RowError when it does not in time."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(PATIENCE):
                 while not holds():
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise RowError(f"waited {seconds:.0f} s for: {what}; {self.told()}") from None
+            raise RowError(f"waited {PATIENCE:.0f} s for: {what}; {self}") from None
 
-    async def until_goes_on(self, holds: Callable[[], bool], what: str) -> None:
-        """As `until`, for what a job that has ended does not do any more."""
-        await self.until(lambda: holds() or self.status.finished, what)
-        if not holds():
-            raise RowError(f"the job ended before: {what}; {self.told()}")
-
-    async def eventually(self, ask: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+    async def eventually(self, ask: Callable[[], Any], what: str) -> Any:
         """What `ask` answers, once that is something. Raises RowError when it does not in time."""
         try:
-            return await polled(ask, seconds=seconds, retry_on=ClientError)
+            return await polled(ask, seconds=PATIENCE, retry_on=ClientError)
         except TimeoutError as error:
-            raise RowError(f"waited for: {what}; {error}; {self.told()}") from None
+            raise RowError(f"waited for: {what}; {error}; {self}") from None
 
-    async def create(self, path: str, body: Object) -> None:
-        """Create an object, its containers with the cluster's image."""
-        await self.api.call("POST", path, self.with_image(body))
+    async def until_gone(self) -> None:
+        """Return once the namespace is gone. Raises RowError when it does not go."""
+
+        async def gone() -> bool:
+            return await self.api.get(self.path()) is None
+
+        await self.eventually(gone, "the namespace is gone")
 
     def with_image(self, body: Object) -> Object:
         """The object with the cluster's image."""
         found: Object = json.loads(json.dumps(body).replace(IMAGE, self.cluster.image))
         return found
 
-    async def annotate(self, pod: str, name: str, value: str) -> None:
-        """Put an annotation on the newest pod of that name."""
-        body = {"metadata": {"annotations": {name: value}}}
-        await self.api.call("PATCH", self.path("pods", f"{JOB}-{pod}"), body, MERGE_PATCH)
-
-    async def merge_job(self, patch: Object) -> None:
-        """Patch the job."""
-        await self.api.call("PATCH", self.job_path(), patch, MERGE_PATCH)
+    async def patch_pod(self, pod: str, body: Object, content_type: str = MERGE_PATCH) -> None:
+        """Patch the newest pod of that name."""
+        await self.api.call("PATCH", self.path("pods", f"{JOB}-{pod}"), self.with_image(body), content_type)
 
     async def start_operator(self, *arguments: str) -> Process:
         """An operator of this row's own, for this row's namespace."""
@@ -218,26 +241,15 @@ class Run:
         await process.start()
         return process
 
-    async def events(self) -> list[Object]:
-        """The events about the job."""
-        found: list[Object] = (await self.api.call("GET", self.path("events")))["items"]
-        return [event for event in found if event["involvedObject"]["name"] == JOB]
+    async def events(self) -> set[str]:
+        """The reasons of the events about the job."""
+        found = (await self.api.call("GET", self.path("events")))["items"]
+        return {event["reason"] for event in found if event["involvedObject"]["name"] == JOB}
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         """What is known, for a failure's message."""
         pods = {name: [life.end for life in lives] for name, lives in self.lives.items()}
         status = {key: value for key, value in self.status.to_json().items() if key in ("restarts", "disruptions")}
         conditions = [f"{c.type}={c.status} {c.reason}: {c.message}" for c in self.status.conditions[-2:]]
-        logs = [line for process in self.operators for line in _tail(process)]
+        logs = [line for one in self.operators for line in one.log.read_text(errors="replace").splitlines()[-2:]]
         return f"pods {pods}, status {status}, conditions {conditions}" + (f", operator {logs}" if logs else "")
-
-
-def _told(ended: Object) -> str | None:
-    """The reason that a container's end has, where it tells more than the exit code."""
-    reason = ended.get("reason")
-    return None if reason in ("Completed", "Error") else reason
-
-
-def _tail(process: Process) -> Iterator[str]:
-    if process.log.exists():
-        yield from process.log.read_text(errors="replace").splitlines()[-2:]

@@ -2,40 +2,34 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from jobcommon.client.errors import ClientError
 from jobcommon.testutil.polling import polled
 from jobcommon.testutil.real.cluster import Cluster
+from jobcommon.testutil.real.rows import Row
 from jobcommon.testutil.real.run import PATIENCE, RowError, Run
-from jobcommon.testutil.real.steps import Step, gone_namespace
-from jobcommon.testutil.real.table import Row
+from jobcommon.testutil.real.steps import delete_namespace
 from localcluster import client
 
-# What ends a row and not the program.
-_PROBLEMS = (RowError, AssertionError, ClientError, client.ClientError, TimeoutError)
 #: How many rows run at once; each has an operator of its own.
 AT_ONCE = 4
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a row. `problem` is empty when it passed; `skipped` says what its cluster lacks; `seen` what was seen."""
+    """What came of a row. `problem` is empty when it passed."""
 
     row: Row
+    verdict: str
     problem: str = ""
-    skipped: str = ""
     seconds: float = 0.0
-    seen: str = ""
-
-    @property
-    def verdict(self) -> str:
-        return "skipped" if self.skipped else "FAILED" if self.problem else "passed"
 
     def __str__(self) -> str:
-        why = self.skipped or self.problem
-        return f"{self.verdict:<8}{self.seconds:6.1f} s  {self.row.name}" + (f"\n          {why}" if why else "")
+        return f"{self.verdict:<8}{self.seconds:6.1f} s  {self.row.name}" + (
+            f"\n          {self.problem}" if self.problem else ""
+        )
 
 
 async def run_rows(cluster: Cluster, rows: Sequence[Row], at_once: int = AT_ONCE) -> AsyncIterator[Outcome]:
@@ -60,95 +54,53 @@ async def run_rows(cluster: Cluster, rows: Sequence[Row], at_once: int = AT_ONCE
 
 
 async def run_row(cluster: Cluster, row: Row) -> Outcome:
-    """One row, in a namespace that is gone afterwards."""
-    missing = [f"{need}: {cluster.lacks[need]}" for need in sorted(row.needs) if need in cluster.lacks]
-    if missing:
-        return Outcome(row, skipped="; ".join(missing))
+    """One row, in a namespace that is gone afterwards: nothing of ours holds it. What the row itself holds is released."""
+    if row.killed and cluster.node is None:
+        return Outcome(row, "skipped", "it needs containers, and parts that can be killed: here all is one process")
     began = time.monotonic()
     try:
         async with Run(cluster, row.kind.framework, row.kind.version) as run:
-            await _play(row, run)
+            if row.operator is not None:
+                await run.start_operator(*row.operator)
+            if row.job is not None:
+                await run.api.call("POST", run.job_path(""), run.with_image(row.job))
+            for step in row.steps:
+                await step(run)
             await _compare(row, run)
-            seen = run.told()
-            await _clear(run)
-    except _PROBLEMS as error:
-        return Outcome(row, problem=f"{type(error).__name__}: {error}", seconds=time.monotonic() - began)
-    return Outcome(row, seconds=time.monotonic() - began, seen=seen)
-
-
-async def _play(row: Row, run: Run) -> None:
-    if row.operator is not None:
-        await run.start_operator(*row.operator)
-    if row.job is not None:
-        await run.create(run.job_path(""), row.job)
-    await _take(run, row.steps)
-
-
-async def _take(run: Run, steps: Sequence[Step]) -> None:
-    for number, step in enumerate(steps, 1):
-        try:
-            await step.do(run)
-        except _PROBLEMS as error:
-            raise RowError(f"step {number}, {step.name}: {error}") from error
+            await run.release("jobcommon.test/")
+            await delete_namespace()(run)
+    except (AssertionError, ClientError, client.ClientError, TimeoutError) as error:
+        return Outcome(row, "FAILED", f"{type(error).__name__}: {error}", time.monotonic() - began)
+    return Outcome(row, "passed", seconds=time.monotonic() - began)
 
 
 async def _compare(row: Row, run: Run) -> None:
     """Wait until all is as expected; whatever is not after a while is a problem."""
-    state = row.expected.state
-    if state:
-        await run.until(lambda: run.status.finished or _state(run) == state, f"the job is {state}")
-
-    async def problems() -> list[str]:
-        return [text async for text in _problems(row, run)]
-
+    if row.state:
+        await run.until(lambda: run.status.finished or run.state == row.state, f"the job is {row.state}")
     try:
-        await polled(problems, lambda found: not found, PATIENCE)
+        await polled(lambda: _problems(row, run), lambda found: not found, PATIENCE)
     except TimeoutError as error:
-        raise RowError(f"{error}; {run.told()}") from None
+        raise RowError(f"{error}; {run}") from None
 
 
-async def _problems(row: Row, run: Run) -> AsyncIterator[str]:
-    expected, status = row.expected, run.status
-    if expected.state:
-        if _state(run) != expected.state:
-            yield f"the job is {_state(run)}, not {expected.state}"
-        for name, count in (("restarts", expected.restarts), ("disruptions", expected.disruptions)):
-            if count is not None and (getattr(status, name) or 0) != count:
-                yield f"{name} is {getattr(status, name) or 0}, not {count}"
-        if expected.reason and status.conditions[-1].reason != expected.reason:
-            yield f"the reason is {status.conditions[-1].reason}, not {expected.reason}"
-        if len(true := [c.type for c in status.conditions if c.is_true and c.type in ("Succeeded", "Failed")]) > 1:
-            yield f"several ends: {true}"
-    for text in _pod_problems(row, run):
-        yield text
-    if expected.events:
-        told = {event["reason"] for event in await run.events()}
-        if missing := set(expected.events) - told:
-            yield f"no event {', '.join(sorted(missing))} among {sorted(told)}"
-
-
-def _pod_problems(row: Row, run: Run) -> Iterator[str]:
-    for name, ends in row.expected.pods.items():
-        seen = tuple(life.end for life in run.lives.get(name, ()))
-        if seen != ends:
-            yield f"{name} ended {seen}, not {ends}"
-    for name, order in row.expected.order.items():
-        lives = run.lives.get(name)
-        if not lives or lives[0].order != order:
-            yield f"{name} was seen {lives[0].order if lives else ()}, not {order}"
-    if row.expected.pods and (more := run.lives.keys() - row.expected.pods.keys()):
-        yield f"more pods than expected: {sorted(more)}"
-
-
-def _state(run: Run) -> str:
-    conditions = run.status.conditions
-    return conditions[-1].type if conditions and conditions[-1].is_true else ""
-
-
-async def _clear(run: Run) -> None:
-    """The namespace goes: nothing of ours holds it. What the row itself holds is released."""
-    for pod in (await run.api.call("GET", run.path("pods")))["items"]:
-        if any(name.startswith("jobcommon.test/") for name in pod["metadata"].get("finalizers") or ()):
-            path = run.path("pods", pod["metadata"]["name"])
-            await run.api.call("PATCH", path, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
-    await gone_namespace(run)
+async def _problems(row: Row, run: Run) -> list[str]:
+    """What is not as the row says."""
+    status, pods = run.status, {name: tuple(life.end for life in lives) for name, lives in run.lives.items()}
+    first = {name: lives[0].order for name, lives in run.lives.items()}
+    found: dict[str, tuple[object, object]] = {
+        # A pod that is not named is one too many, where any is.
+        "pods": (pods if row.pods else {}, dict(row.pods)),
+        "order": ({name: first.get(name) for name in row.order}, dict(row.order)),
+        "events": (set(row.events) & await run.events() if row.events else set(), set(row.events)),
+    }
+    if row.state:
+        ends = [c.type for c in status.conditions if c.is_true and c.type in ("Succeeded", "Failed")]
+        found |= {
+            "state": (run.state, row.state),
+            "ends": (ends, [run.state] if run.status.finished else []),
+            "restarts": (status.restarts or 0, row.restarts),
+            "disruptions": (status.disruptions or 0, row.disruptions),
+            "reason": (status.conditions[-1].reason if row.reason else "", row.reason),
+        }
+    return [f"{what}: {seen}, not {wanted}" for what, (seen, wanted) in found.items() if seen != wanted]

@@ -1,43 +1,43 @@
 """What happens in a row: each function gives a step. Pods are named without the job's name, such as ``worker-0``."""
 
+import asyncio
+import signal
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
-from functools import wraps
-from textwrap import shorten
+from functools import partial
 from typing import Any, Concatenate, ParamSpec
 
 from jobcommon.api.labels import JOB_LABELS, SPARE
-from jobcommon.api.status import ConditionType
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import MERGE_PATCH, STRATEGIC_PATCH, Request
-from jobcommon.testutil.real.run import JOB, TERMINAL, Life, RowError, Run
+from jobcommon.testutil.real.cluster import OPERATORS
+from jobcommon.testutil.real.containers import NODE, ContainerNode
+from jobcommon.testutil.real.run import JOB, Life, RowError, Run
+from localcluster import client
+from localcluster.client import background
+from localcluster.model import format_time
 
 #: One exit code a line: the n-th run of the container ends with the n-th, as soon as it is there.
 ENDS = "jobcommon.test/ends"
+#: The label of a node, with a name after it: rows share the nodes.
+OFFER = "jobcommon.test/offers-"
+_NODE = f"/api/v1/nodes/{NODE}"
 P = ParamSpec("P")
+Step = Callable[[Run], Awaitable[None]]
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step, and what it needs of its cluster. What is `alone` disturbs every other row."""
+def step(do: Callable[Concatenate[Run, P], Awaitable[None]]) -> Callable[P, Step]:
+    """Of a function of a run and more arguments: a function of these that gives the step."""
 
-    name: str
-    do: Callable[[Run], Awaitable[None]]
-    needs: frozenset[str] = frozenset()
-    alone: bool = False
+    def of(*arguments: P.args, **named: P.kwargs) -> Step:
+        async def taken(row: Run) -> None:
+            try:
+                await do(row, *arguments, **named)
+            except (AssertionError, StatusError, client.ClientError, TimeoutError) as error:
+                raise RowError(f"{do.__name__} {arguments}: {error}") from error
 
-
-def step(*needs: str, alone: bool = False) -> Callable[[Callable[Concatenate[Run, P], Awaitable[None]]], Callable[P, Step]]:
-    """Of a function of a run and more arguments: a function of these that gives the step, which is named by them."""
-
-    def of(do: Callable[Concatenate[Run, P], Awaitable[None]]) -> Callable[P, Step]:
-        @wraps(do)
-        def given(*arguments: P.args, **named: P.kwargs) -> Step:
-            words = [do.__name__.replace("_", " "), *map(str, arguments), *(f"{name}={value}" for name, value in named.items())]
-            return Step(shorten(" ".join(words), 100), lambda row: do(row, *arguments, **named), frozenset(needs), alone)
-
-        return given
+        return taken
 
     return of
 
@@ -45,94 +45,80 @@ def step(*needs: str, alone: bool = False) -> Callable[[Callable[Concatenate[Run
 # -- pods -----------------------------------------------------------------------------------------------------------------
 
 
-@step()
-async def run(row: Run, *pods: str) -> None:
-    """Wait until the newest pods of these names run."""
-    await row.until_goes_on(lambda: all(_runs(row.life(pod)) for pod in pods), f"{pods} run")
+@step
+async def _shown(row: Run, holds: Callable[[Life], bool], what: str, *pods: str) -> None:
+    await row.until(lambda: all((life := row.life(pod)) is not None and holds(life) for pod in pods), f"{pods} {what}")
 
 
-@step()
+#: Each waits until that is so of the newest pods of some names.
+run = partial(_shown, lambda life: life.runs, "run")
+done = partial(_shown, lambda life: life.phase in ("Succeeded", "Failed"), "have ended")
+restarted = partial(_shown, lambda life: life.runs and life.restarts > 0, "are restarted in place")
+ending = partial(_shown, lambda life: life.deleting, "are being deleted")
+pending = partial(_shown, lambda life: any("waiting" in (one.get("state") or {}) for one in life.containers), "wait")
+freed = partial(_shown, lambda life: life.gone or not life.meta.get("finalizers"), "have no finalizer")
+
+
+@step
 async def end(row: Run, code: int, *pods: str) -> None:
     """Have the containers that run in these pods end with `code`."""
     for pod in pods:
         life = row.life(pod)
         assert life is not None, f"there is no {pod}"
-        told = _told(life)
+        told = str((life.meta.get("annotations") or {}).get(ENDS, "")).split()
         # A run that was stopped from outside has read no line.
-        stopped = max(_runs_over(life) - len(told), 0)
-        await row.annotate(pod, ENDS, "".join(f"{one}\n" for one in (*told, *(1 + stopped) * [code])))
+        stopped = max(life.restarts - len(told), 0)
+        lines = "".join(f"{one}\n" for one in (*told, *(1 + stopped) * [code]))
+        await row.patch_pod(pod, {"metadata": {"annotations": {ENDS: lines}}})
 
 
-@step()
-async def done(row: Run, *pods: str) -> None:
-    """Wait until these pods have succeeded or failed."""
-    await row.until(lambda: all(_phase(row.life(pod)) in TERMINAL for pod in pods), f"{pods} have ended")
+def image_set(mark: str, pod: str) -> Step:
+    """Wait until the operator has set an image with `mark` in this pod."""
+    return _shown(lambda life: any(mark in _image(state) for state in life.states), f"has an image with {mark}", pod)
 
 
-@step()
-async def restarted(row: Run, pod: str, times: int = 1) -> None:
-    """Wait until the kubelet has started the pod's container anew so often."""
-    await row.until_goes_on(lambda: _restarts(row.life(pod)) >= times, f"{pod} is restarted {times} times in place")
-
-
-@step()
-async def image_set(row: Run, mark: str, *pods: str) -> None:
-    """Wait until the operator has set an image with `mark` in one of these pods."""
-
-    def holds() -> bool:
-        lives = [row.life(pod) for pod in pods]
-        return any(mark in state["spec"]["containers"][0]["image"] for life in lives if life for state in life.states)
-
-    await row.until_goes_on(holds, f"one of {pods} has an image with {mark}")
-
-
-@step()
-async def attempt_runs(row: Run, number: int, *pods: str) -> None:
+def attempt_runs(number: int, *pods: str) -> Step:
     """Wait until these pods run in place as the attempt of that number."""
 
-    def holds(life: Life | None) -> bool:
-        mark = f":attempt-{number}@"
-        return life is not None and mark in life.last["spec"]["containers"][0]["image"] and _restarts(life) >= number
+    def holds(life: Life) -> bool:
+        return life.runs and life.restarts >= number and f":attempt-{number}@" in _image(life.last)
 
-    await row.until_goes_on(lambda: all(_runs(row.life(pod)) and holds(row.life(pod)) for pod in pods), f"attempt {number}")
+    return _shown(holds, f"run as attempt {number}", *pods)
 
 
-@step()
+def _image(state: dict[str, Any]) -> str:
+    return str(state["spec"]["containers"][0]["image"])
+
+
+@step
 async def recorded(row: Run, number: int, pod: str, code: int) -> None:
     """Wait until the status has so many failures, all of this pod with that exit code, each with what its own run printed."""
-    await row.until_goes_on(lambda: len(row.status.failures) >= number, f"failure {number} is recorded")
+    await row.until(lambda: len(row.status.failures) >= number, f"failure {number} is recorded")
     failures = row.status.failures
     printed = {(failure.message or "").strip() for failure in failures}
-    mine = all((failure.pod, failure.exit_code) == (f"{JOB}-{pod}", code) for failure in failures)
-    if not mine or len(printed) != number or not all(text.endswith(f" ends with {code}") for text in printed):
-        raise RowError(f"the failures are {failures}; {row.told()}")
+    assert all((failure.pod, failure.exit_code) == (f"{JOB}-{pod}", code) for failure in failures), failures
+    assert len(printed) == number, failures
+    assert all(text.endswith(f" ends with {code}") for text in printed), failures
 
 
-@step()
+@step
 async def kept(row: Run, *pods: str) -> None:
     """These pods are still the first of their names."""
-    others = [pod for pod in pods if len(row.lives.get(pod, ())) != 1]
-    if others:
-        raise RowError(f"{others} have been replaced")
+    assert {pod: len(row.lives.get(pod, ())) for pod in pods} == dict.fromkeys(pods, 1)
 
 
-@step()
-async def replaced(row: Run, *pods: str, times: int = 1) -> None:
-    """Wait until other pods of these names run, the `times`-th after the first."""
+@step
+async def replaced(row: Run, *pods: str) -> None:
+    """Wait until other pods of these names run."""
 
     def holds(pod: str) -> bool:
-        return len(row.lives.get(pod, ())) > times and _runs(row.life(pod))
+        lives = row.lives.get(pod, ())
+        return len(lives) > 1 and lives[-1].runs
 
-    await row.until_goes_on(lambda: all(holds(pod) for pod in pods), f"{pods} are replaced")
-
-
-@step()
-async def ending(row: Run, *pods: str) -> None:
-    """Wait until the deletion of these pods was asked for."""
-    await row.until(lambda: all(_deleting(row.life(pod)) for pod in pods), f"{pods} are being deleted")
+    await row.until(lambda: all(map(holds, pods)), f"{pods} are replaced")
 
 
-@step()
+@step
 async def over(row: Run, *pods: str) -> None:
     """Wait until the kubelet has sent its last DELETE for the pods that there are now; they may be replaced by then."""
     begun = {pod: row.life(pod) for pod in pods}
@@ -141,7 +127,7 @@ async def over(row: Run, *pods: str) -> None:
     )
 
 
-@step()
+@step
 async def delete(row: Run, *pods: str) -> None:
     """Delete the pods as ``kubectl delete pod`` does."""
     options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
@@ -149,31 +135,28 @@ async def delete(row: Run, *pods: str) -> None:
         await row.api.call("DELETE", row.path("pods", f"{JOB}-{pod}"), options)
 
 
-@step()
-async def evict(row: Run, *pods: str) -> None:
-    """Evict the pods through the eviction API."""
-    for pod in pods:
-        name = f"{JOB}-{pod}"
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-        await row.api.call("POST", row.path("pods", name, "eviction"), body)
+@step
+async def evict(row: Run, pod: str) -> None:
+    """Evict the pod through the eviction API."""
+    name = f"{JOB}-{pod}"
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    await row.api.call("POST", row.path("pods", name, "eviction"), body)
 
 
-@step()
-async def make_pod(row: Run, pod: str, body: dict[str, Any]) -> None:
-    """A pod of no job."""
-    meta = {**body.get("metadata", {}), "name": f"{JOB}-{pod}"}
-    await row.create(row.path("pods"), {**body, "metadata": meta})
+@step
+async def make(row: Run, plural: str, body: dict[str, Any]) -> None:
+    """An object of core/v1, such as a pod of no job."""
+    await row.api.call("POST", row.path(plural), row.with_image(body))
 
 
-@step()
+@step
 async def logs(row: Run, pod: str, shown: str, container: str = "main") -> None:
     """Follow the log of a container to its end: these are its lines, or this is why there are none."""
     found = await _log(row, pod, ("container", container), ("follow", "true"))
-    if found != shown:
-        raise RowError(f"the log of {pod}, {container}, is {found!r} and not {shown!r}")
+    assert found == shown, f"the log of {pod}, {container}, is {found!r}"
 
 
-@step()
+@step
 async def reads(row: Run, world: int, *pods: str) -> None:
     """Wait until the present run of each of these pods has read a WORLD_SIZE of so many, and a RANK in the order given."""
 
@@ -194,105 +177,59 @@ async def _log(row: Run, pod: str, *query: tuple[str, str]) -> str:
         return f"{error.code}: {error.message}"
 
 
-@step()
+@step
 async def annotated(row: Run, pod: str, name: str, value: str) -> None:
     """Put an annotation on a pod."""
-    await row.annotate(pod, name, value)
+    await row.patch_pod(pod, {"metadata": {"annotations": {name: value}}})
 
 
-@step()
-async def unlabelled(row: Run, *pods: str) -> None:
-    """Take all labels of the operators off the pods, as for a quarantine."""
-    body = {"metadata": {"labels": dict.fromkeys(JOB_LABELS)}}
-    for pod in pods:
-        await row.api.call("PATCH", row.path("pods", f"{JOB}-{pod}"), body, MERGE_PATCH)
+@step
+async def unlabelled(row: Run, pod: str) -> None:
+    """Take all labels of the operators off the pod, as for a quarantine."""
+    await row.patch_pod(pod, {"metadata": {"labels": dict.fromkeys(JOB_LABELS)}})
 
 
-@step()
+@step
 async def image_given(row: Run, pod: str, container: str, image: str) -> None:
     """Give a container of a pod another image."""
-    body = row.with_image({"spec": {"containers": [{"name": container, "image": image}]}})
-    await row.api.call("PATCH", row.path("pods", f"{JOB}-{pod}"), body, STRATEGIC_PATCH)
+    await row.patch_pod(pod, {"spec": {"containers": [{"name": container, "image": image}]}}, STRATEGIC_PATCH)
 
 
-@step()
-async def ungated(row: Run, *pods: str) -> None:
-    """Wait until the newest pods of these names ask for a node as spare ones, and remove their scheduling gates."""
-
-    def holds(pod: str) -> bool:
-        life = row.life(pod)
-        return life is not None and not life.gone and life.last["metadata"]["annotations"].get(SPARE) == "true"
-
-    await row.until_goes_on(lambda: all(map(holds, pods)), f"{pods} are spare pods")
-    for pod in pods:
-        await row.api.call("PATCH", row.path("pods", f"{JOB}-{pod}"), {"spec": {"schedulingGates": []}}, MERGE_PATCH)
-
-
-@step()
-async def make(row: Run, plural: str, body: dict[str, Any]) -> None:
-    """Another object of core/v1."""
-    await row.create(row.path(plural), body)
-
-
-@step()
-async def pending(row: Run, pod: str) -> None:
-    """Wait until the kubelet has said that it waits to start the pod's container."""
-
-    def holds() -> bool:
-        life = row.life(pod)
-        statuses = ((life.last.get("status") or {}).get("containerStatuses") or ()) if life else ()
-        return any("waiting" in (status.get("state") or {}) for status in statuses)
-
-    await row.until(holds, f"{pod} waits")
-
-
-@step()
-async def freed(row: Run, *pods: str) -> None:
-    """Wait until nothing of ours holds these pods any more."""
-
-    def holds(life: Life | None) -> bool:
-        return life is not None and (life.gone or not life.last["metadata"].get("finalizers"))
-
-    await row.until(lambda: all(holds(row.life(pod)) for pod in pods), f"{pods} have no finalizer")
+@step
+async def ungated(row: Run, pod: str) -> None:
+    """Wait until the newest pod of this name asks for a node as a spare one, and remove its scheduling gates."""
+    spare = lambda life: not life.gone and life.meta["annotations"].get(SPARE) == "true"  # noqa: E731
+    await _shown(spare, "is a spare pod", pod)(row)
+    await row.patch_pod(pod, {"spec": {"schedulingGates": []}})
 
 
 # -- the job --------------------------------------------------------------------------------------------------------------
 
 
-@step()
-async def becomes(row: Run, kind: ConditionType | str) -> None:
+@step
+async def becomes(row: Run, state: str) -> None:
     """Wait until that is the job's state."""
-
-    def holds() -> bool:
-        conditions = row.status.conditions
-        return bool(conditions) and conditions[-1].type == kind and conditions[-1].is_true
-
-    await row.until_goes_on(holds, f"the job is {kind}")
+    await row.until(lambda: row.state == state, f"the job is {state}")
 
 
-@step()
+@step
 async def patch(row: Run, change: dict[str, Any]) -> None:
-    """Patch the job."""
-    await row.merge_job(change)
-
-
-@step()
-async def scale(row: Run, kind: str, replicas: int) -> None:
-    """Change the number of replicas of a type."""
-    await row.merge_job({"spec": {row.framework.replica_specs: {kind: {"replicas": replicas}}}})
+    """Patch the job's spec."""
+    await row.api.call("PATCH", row.job_path(), {"spec": change}, MERGE_PATCH)
 
 
 def suspend(value: bool = True) -> Step:
-    """Suspend the job."""
-    return patch({"spec": {"runPolicy": {"suspend": value}}})
+    """Suspend the job, or resume it."""
+    return patch({"runPolicy": {"suspend": value}})
 
 
-def resume() -> Step:
-    """Resume the job."""
-    return suspend(False)
+@step
+async def scale(row: Run, kind: str, replicas: int) -> None:
+    """Change the number of replicas of a type."""
+    await patch({row.framework.replica_specs: {kind: {"replicas": replicas}}})(row)
 
 
-@step()
+@step
 async def delete_job(row: Run, propagation: str) -> None:
     """Delete the job and wait until it is gone."""
     options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
@@ -300,57 +237,157 @@ async def delete_job(row: Run, propagation: str) -> None:
     await row.until(lambda: row.jobs_gone > 0, "the job is gone")
 
 
-@step()
+@step
 async def delete_namespace(row: Run) -> None:
-    """Delete the namespace and wait until it is gone."""
-    await gone_namespace(row)
+    """Delete the namespace, if it is there, and wait until it is gone."""
+    if await row.api.get(row.path()) is not None:
+        await row.api.call("DELETE", row.path())
+    await row.until_gone()
 
 
-async def gone_namespace(row: Run) -> None:
-    """Delete the row's namespace. Raises RowError when it does not go."""
-    path = f"/api/v1/namespaces/{row.namespace}"
-    if await row.api.get(path) is not None:
-        await row.api.call("DELETE", path)
-    await until_namespace_is_gone(row)
+# -- operators ------------------------------------------------------------------------------------------------------------
 
 
-async def until_namespace_is_gone(row: Run) -> None:
-    """Its deletion was asked for. Raises RowError when it does not go."""
-
-    async def gone() -> bool:
-        return await row.api.get(f"/api/v1/namespaces/{row.namespace}") is None
-
-    await row.eventually(gone, "the namespace is gone")
+@step
+async def operator_dies(row: Run) -> None:
+    """kill -9 of the operator."""
+    await row.operators[-1].kill()
 
 
-namespace_is_gone = step()(until_namespace_is_gone)
+@step
+async def operator_starts(row: Run, *arguments: str) -> None:
+    """Another operator."""
+    await row.start_operator(*arguments)
 
 
-def _phase(life: Life | None) -> str:
-    return str((life.last.get("status") or {}).get("phase")) if life else ""
+@step
+async def leader_dies(row: Run) -> None:
+    """kill -9 of the first operator, once one leads."""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATORS}/leases/{OPERATORS}"
+    await row.eventually(lambda: row.api.get(path), "an operator leads")
+    await row.operators[0].kill()
 
 
-def _runs(life: Life | None) -> bool:
-    if life is None or life.gone or "deletionTimestamp" in life.last["metadata"]:
+@step
+async def namespace_ends_with_its_operator(row: Run, *pods: str) -> None:
+    """The namespace is deleted while its operator is slow, which gets its SIGTERM before it has seen anything of it."""
+    operator = row.operators[-1]
+    operator.send(signal.SIGSTOP)
+    await row.api.call("DELETE", row.path())
+    await over(*pods)(row)
+    operator.send(signal.SIGTERM)
+    operator.send(signal.SIGCONT)
+    await operator.wait()
+    await row.until_gone()
+
+
+@step
+async def refused(row: Run) -> None:
+    """Wait until the operator has told that a pod was refused."""
+
+    async def told() -> bool:
+        return "FailedCreatePod" in await row.events()
+
+    await row.eventually(told, "the operator tells of the refusal")
+
+
+# -- the platform ---------------------------------------------------------------------------------------------------------
+
+
+@step
+async def quota(row: Run, pods: int) -> None:
+    """A ResourceQuota for so many pods, in force on return; without a number there is none any more."""
+    if not pods:
+        await row.api.call("DELETE", row.path("resourcequotas", "pods"))
+        return
+    made = {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": str(pods)}}}
+    await row.api.call("POST", row.path("resourcequotas"), made)
+    probe = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "c", "image": row.cluster.image}]}}
+
+    async def known() -> bool:
+        try:
+            await row.api.call("POST", f"{row.path('pods')}?dryRun=All", probe)
+        except client.StatusError as error:
+            return error.code == 403
         return False
-    statuses = (life.last.get("status") or {}).get("containerStatuses") or ()
-    return bool(statuses) and all(status.get("started") and "running" in (status.get("state") or {}) for status in statuses)
+
+    await row.eventually(known, "the quota is in force")
 
 
-def _restarts(life: Life | None) -> int:
-    statuses = ((life.last.get("status") or {}).get("containerStatuses") or ()) if life else ()
-    return max((status.get("restartCount", 0) for status in statuses if "running" in (status.get("state") or {})), default=0)
+@step
+async def preempted(row: Run, pod: str) -> None:
+    """A pod of a higher priority takes the room of this one, and goes."""
+    resources = {"requests": {"cpu": "1200m"}}
+    main = {"name": "c", "image": row.cluster.image, "command": ["sleep", "600"], "resources": resources}
+    spec = {"priorityClassName": "system-cluster-critical", "terminationGracePeriodSeconds": 0, "containers": [main]}
+    await row.api.call("POST", row.path("pods"), {"metadata": {"name": "preemptor"}, "spec": spec})
+    await over(pod)(row)
+    await row.api.call("DELETE", row.path("pods", "preemptor"))
+    row.lives.pop("preemptor", None)
 
 
-def _runs_over(life: Life) -> int:
-    statuses = (life.last.get("status") or {}).get("containerStatuses") or ()
-    return max((int(status.get("restartCount", 0)) for status in statuses), default=0)
+@step
+async def server_dies(row: Run) -> None:
+    """kill -9 of the API server, which is started again."""
+    assert row.cluster.servers is not None
+    await row.cluster.servers.restart()
 
 
-def _told(life: Life) -> list[str]:
-    """The lines that the pod's runs have been told to end with."""
-    return str((life.last["metadata"].get("annotations") or {}).get(ENDS, "")).split()
+def _node(row: Run) -> ContainerNode:
+    assert row.cluster.node is not None
+    return row.cluster.node
 
 
-def _deleting(life: Life | None) -> bool:
-    return life is not None and (life.gone or "deletionTimestamp" in life.last["metadata"])
+@step
+async def node_dies(row: Run) -> None:
+    """kill -9 of the kubelet, while another node lives: of a zone that is lost as a whole no pods are deleted."""
+    await row.stack.enter_async_context(background(_other_node(row)))
+    await _node(row).kubelet.kill()
+
+
+async def _other_node(row: Run) -> None:
+    """A node that is ready and takes no pods."""
+    path = f"/api/v1/nodes/{row.namespace}"
+    await row.api.call("POST", "/api/v1/nodes", {"metadata": {"name": row.namespace}, "spec": {"unschedulable": True}})
+    try:
+        while True:
+            ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": format_time(time.time())}
+            await row.api.patch(f"{path}/status", {"status": {"conditions": [ready]}})
+            await asyncio.sleep(1.0)
+    finally:
+        await row.api.call("DELETE", path)
+
+
+@step
+async def node_returns(row: Run) -> None:
+    """The kubelet is started again."""
+    await _node(row).kubelet.start()
+
+
+@step
+async def node_pressure(row: Run, on: bool) -> None:
+    """The node runs out of memory, as its kubelet sees it, or has enough again."""
+    await _node(row).press(on)
+
+
+@step
+async def node_is_out_of_service(row: Run, off: bool) -> None:
+    """An administrator says that the node is shut down, or takes it back."""
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+    known = (await row.api.call("GET", _NODE))["spec"].get("taints") or []
+    others = [one for one in known if one["key"] != taint["key"]]
+    await row.api.patch(_NODE, {"spec": {"taints": [*others, *([taint] if off else [])]}})
+
+
+@step
+async def node_is_deleted(row: Run) -> None:
+    """``kubectl delete node``."""
+    await row.api.call("DELETE", _NODE)
+
+
+@step
+async def node_offers(row: Run, what: str, there: bool) -> None:
+    """The node has, or has no longer, what the pods that select it need."""
+    for node in (await row.api.call("GET", "/api/v1/nodes"))["items"]:
+        change = {"metadata": {"labels": {f"{OFFER}{what}": "yes" if there else None}}}
+        await row.api.patch(f"/api/v1/nodes/{node['metadata']['name']}", change)
