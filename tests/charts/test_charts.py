@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from functools import cache
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler
+from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO
 from jobcommon.cli import rbac
 from jobcommon.cli.main import app
 from jobcommon.cli.rights import as_values
@@ -49,9 +49,7 @@ FORBIDDEN = {"nodes", "pods/portforward", "pods/attach", "validatingwebhookconfi
 EVERY_RULE = [
     *rbac.operator_rules(FRAMEWORKS.values()),
     *rbac.operator_rules(FRAMEWORKS.values(), grants=True),
-    *rbac.gang_rules(VOLCANO),
-    *rbac.gang_rules(COSCHEDULING),
-    *rbac.gang_rules(NATIVE),
+    *chain.from_iterable(map(rbac.gang_rules, (VOLCANO, NATIVE, COSCHEDULING))),
     rbac.PRIORITIES,
     *rbac.KUEUE,
     *rbac.KUEUE_CLUSTER,
@@ -66,13 +64,32 @@ def test_the_library_chart_has_the_rules_of_the_code() -> None:
     assert RULES.read_text(encoding="utf-8") == rules_template(), "run: make golden"
 
 
-@pytest.mark.parametrize("chart", OPERATORS)
-def test_an_operator_for_all_namespaces_has_a_cluster_role_of_exactly_its_rules(chart: str) -> None:
-    role = the(render(chart, rbac={"aggregate": False}, kueueServiceAccount={"name": ""}), "ClusterRole")
-    wide = rbac.cluster_rules(OPERATORS[chart])
-    assert role["rules"] == as_json([*rbac.operator_rules(OPERATORS[chart]), *wide])
-    named = of_kind(render(chart, watchNamespaces=["team-a"], kueueServiceAccount={"name": ""}), "ClusterRole")
-    assert [found["rules"] for found in named.values()] == ([as_json(wide)] if wide else [])
+TORCH, VOLCANOS, NATIVES, OTHERS = rbac.operator_rules([PYTORCH]), *map(rbac.gang_rules, (VOLCANO, NATIVE, COSCHEDULING))
+GANGS = {
+    "volcano": VOLCANOS, "kubernetes": NATIVES, "my-scheduler": OTHERS, "auto": (*VOLCANOS, *NATIVES, *OTHERS)
+}  # fmt: skip
+#: What an operator may do in its namespaces, and beyond them.
+ROLES: list[tuple[str, Json, Iterable[rbac.Rule], Iterable[rbac.Rule]]] = [
+    *((chart, {}, rbac.operator_rules(kinds), rbac.cluster_rules(kinds)) for chart, kinds in OPERATORS.items()),
+    ("mpi-operator", {"mpiExec": True}, rbac.operator_rules([MPI], grants=True), ()),
+    ("pytorch-operator", {"kueue": "own"}, (*TORCH, *rbac.KUEUE), rbac.KUEUE_CLUSTER),
+    *(("pytorch-operator", {"gangScheduler": name}, (*TORCH, *rules), (rbac.PRIORITIES,)) for name, rules in GANGS.items()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("chart", "values", "own", "beyond"), ROLES, ids=lambda value: str(value) if isinstance(value, str | dict) else ""
+)
+def test_an_operator_has_exactly_its_rules(
+    chart: str, values: Json, own: Iterable[rbac.Rule], beyond: Iterable[rbac.Rule]
+) -> None:
+    values = {**values, "rbac": {"aggregate": False}, "kueueServiceAccount": {"name": ""}}
+    assert the(render(chart, **values), "ClusterRole")["rules"] == as_json([*own, *beyond])
+    named = render(chart, watchNamespaces=["team-a"], **values)
+    assert next(role["rules"] for role in named if role["metadata"].get("namespace") == "team-a") == as_json(own)
+    # The classes of priority alone it leaves to the scheduler.
+    wide = [as_json(beyond)] if {*beyond} - {rbac.PRIORITIES} else []
+    assert [role["rules"] for role in of_kind(named, "ClusterRole").values()] == wide
 
 
 @pytest.mark.parametrize("chart", SAMPLE)
@@ -99,56 +116,27 @@ def test_an_operator_of_named_namespaces_has_roles_only(chart: str) -> None:
         assert binding["subjects"][0]["namespace"] == "operators"
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "groups"),
-    [("volcano", [VOLCANO]), ("my-scheduler", [COSCHEDULING]), ("kubernetes", [NATIVE]),
-     ("auto", [VOLCANO, NATIVE, COSCHEDULING])],
-)  # fmt: skip
-def test_gang_scheduling_adds_its_rules(scheduler: str, groups: list[GangScheduler]) -> None:
-    role = the(render("pytorch-operator", gangScheduler=scheduler, rbac={"aggregate": False}), "ClusterRole")
-    own = [*rbac.operator_rules([PYTORCH]), *(rule for one in groups for rule in rbac.gang_rules(one))]
-    assert role["rules"] == as_json([*own, rbac.PRIORITIES])
-    roles = of_kind(render("pytorch-operator", gangScheduler=scheduler, watchNamespaces=["team-a"]), "Role").values()
-    assert next(role["rules"] for role in roles if role["metadata"]["namespace"] == "team-a") == as_json(own)
-
-
-def test_owning_workloads_adds_its_rules() -> None:
-    role = the(render("pytorch-operator", kueue="own", rbac={"aggregate": False}), "ClusterRole")
-    own = [*rbac.operator_rules([PYTORCH]), *rbac.KUEUE]
-    assert role["rules"] == as_json([*own, *rbac.KUEUE_CLUSTER])
-    objects = render("pytorch-operator", kueue="own", watchNamespaces=["team-a"])
-    assert next(r["rules"] for r in of_kind(objects, "Role").values() if r["metadata"]["namespace"] == "team-a") == as_json(own)
-    assert the(objects, "ClusterRole")["rules"] == as_json(rbac.KUEUE_CLUSTER), "flavors belong to no namespace"
-    assert the(objects, "ClusterRoleBinding")["roleRef"]["name"] == "demo-pytorch-operator-kueue"
+def test_the_notes_say_what_kueue_must_leave_to_the_operators() -> None:
     text = notes("training-operators", kueue="own")
     assert all(f"    - {f.kind}.{f.storage_version}.kubeflow.org\n" in text for f in OPERATORS["training-operators"])
 
 
-@pytest.mark.parametrize("chart", ["training-operators", "mxnet-operator", "tf-operator"])
-def test_kueue_itself_may_read_the_kinds_that_its_own_role_lacks(chart: str) -> None:
-    objects, lacking = render(chart), as_json(rbac.kueue_reads(OPERATORS[chart]))
-    assert bool(lacking) == any(framework.kind == "MXJob" for framework in OPERATORS[chart])
-    name = f"demo-{chart}-kueue-reads"
-    role, binding = of_kind(objects, "ClusterRole").get(name), of_kind(objects, "ClusterRoleBinding").get(name)
-    if not lacking:
-        assert role is binding is None
-        return
-    assert role is not None
-    assert binding is not None
-    assert role["rules"] == lacking
-    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "kueue-controller-manager", "namespace": "kueue-system"}]
-    account = {"name": "queue-manager", "namespace": "queues"}
-    elsewhere = render(chart, kueueServiceAccount=account, kueue="own", watchNamespaces=["a"])
-    (subject,) = of_kind(elsewhere, "ClusterRoleBinding")[name]["subjects"]
-    assert (subject["namespace"], subject["name"]) == ("queues", "queue-manager"), "Kueue's cache is that of all namespaces"
+ELSEWHERE: Json = {
+    "kueueServiceAccount": {"name": "queue-manager", "namespace": "queues"}, "kueue": "own", "watchNamespaces": ["a"]
+}  # fmt: skip
 
 
-def test_only_for_kubectl_exec_the_operator_can_grant_something() -> None:
-    role = the(render("mpi-operator", mpiExec=True, rbac={"aggregate": False}), "ClusterRole")
-    assert role["rules"] == as_json([*rbac.operator_rules([MPI], grants=True)])
-    granting = {"roles", "rolebindings", "serviceaccounts", "pods/exec"}
-    assert granting < {rule["resources"][0] for rule in role["rules"]}
-    assert not granting & {rule.resource for rule in rbac.operator_rules([MPI])}
+@pytest.mark.parametrize(
+    ("values", "who"), [({}, ("kueue-system", "kueue-controller-manager")), (ELSEWHERE, ("queues", "queue-manager"))]
+)
+@pytest.mark.parametrize("chart", [*SAMPLE, "tf-operator"])
+def test_kueue_itself_may_read_the_kinds_that_its_own_role_lacks(chart: str, values: Json, who: tuple[str, str]) -> None:
+    """In all namespaces, as its cache does."""
+    objects, name = render(chart, **values), f"demo-{chart}-kueue-reads"
+    role, binding = (of_kind(objects, kind).get(name, {}) for kind in ("ClusterRole", "ClusterRoleBinding"))
+    assert role.get("rules", []) == as_json(rbac.kueue_reads(OPERATORS[chart]))
+    assert bool(role) == (chart != "tf-operator")
+    assert [(one["namespace"], one["name"]) for one in binding.get("subjects", ())] == ([who] if role else [])
 
 
 @pytest.mark.parametrize("chart", SAMPLE)
@@ -197,13 +185,7 @@ def test_a_chart_brings_the_crds_of_its_frameworks(chart: str) -> None:
     """The files in charts/crds, which tests/api/test_crd.py compares with the code."""
     brought = {path.name: path.resolve().parent for path in (CHARTS / chart / "crds").iterdir()}
     awaited = {"jobset.x-k8s.io_jobsets.yaml": CHARTS / chart / "crds"} if chart == "trainjob-operator" else {}
-    names = [name for framework in OPERATORS[chart] for name in crd_names(framework.name)]
-    assert brought == dict.fromkeys(names, CHARTS / "crds") | awaited
-
-
-@cache
-def crd_names(framework: str) -> list[str]:
-    return list(crd_files([FRAMEWORKS[framework]]))
+    assert brought == dict.fromkeys(crd_files(OPERATORS[chart]), CHARTS / "crds") | awaited
 
 
 @pytest.mark.cluster
@@ -279,18 +261,16 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, Any], said: str
     ],
 )  # fmt: skip
 def test_a_value_becomes_an_argument(argument: str, values: dict[str, Any]) -> None:
-    assert argument not in container(render("training-operators"))["args"]
-    assert argument in container(render("training-operators", **values))["args"]
-
-
-def test_every_argument_is_one_that_the_command_knows() -> None:
     operator = next(command.callback for command in app.registered_commands if command.name == "operator")
     assert operator is not None
-    known = {f"--{parameter.replace('_', '-')}" for parameter in operator.__annotations__}
-    known |= {"--no-tracking-finalizer", "--no-mpi-exec"}
-    more = {"qps": 1, "burst": 1, "clusterDomain": "x", "trackingFinalizer": False, "gangScheduler": "auto", "kueue": "own"}
-    args = container(render("training-operators", **OPTIONAL, **more))["args"]
+    known = {f"--{parameter.replace('_', '-')}" for parameter in operator.__annotations__} | {
+        "--no-tracking-finalizer",
+        "--no-mpi-exec",
+    }
+    args = container(render("training-operators", **values))["args"]
     assert {a.partition("=")[0] for a in args if a.startswith("--")} <= known
+    assert argument not in container(render("training-operators"))["args"]
+    assert argument in args
 
 
 def test_what_is_optional_is_rendered_as_in_the_golden_file() -> None:
@@ -396,14 +376,11 @@ def test_the_files_are_those_of_the_chart(variant: str) -> None:
     assert file.read_text(encoding="utf-8") == text, "run: make golden"
 
 
-def test_the_base_builds_to_what_the_chart_renders() -> None:
+def test_the_kustomizations_build_to_what_the_chart_renders(tmp_path: Path) -> None:
     found = built(KUSTOMIZE / "base")
     namespace = found.pop(("Namespace", NAME))
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
     assert found == by_name(of_the_chart())
-
-
-def test_an_overlay_says_which_namespace(tmp_path: Path) -> None:
     overlay = {"namespace": "team-a", "resources": [os.path.relpath(KUSTOMIZE / "namespaced", tmp_path)]}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     assert built(tmp_path) == by_name(of_the_chart("team-a", watchNamespaces=["team-a"]))

@@ -12,7 +12,6 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobcommon.api.pod import STOPPING_TAG
-from jobcommon.runtime.metrics import Metrics
 from tests.architecture.source import ROOT
 from tests.charts.charts import SAMPLE, of_kind, render, the
 from tests.docs.blocks import blocks
@@ -172,10 +171,3 @@ def test_rules_have_labels_and_thresholds_of_the_values() -> None:
     assert "> 5" in text
     assert all(f"https://wiki/production#{name.lower()}" in text for name in alerts("tf-operator"))
     assert re.search(r"\{\{ \$labels\.framework \}\}", text), "Prometheus' templates are left to Prometheus"
-
-
-def test_every_metric_is_named_in_the_page_and_no_other() -> None:
-    table = (ROOT / "docs/install.md").read_text(encoding="utf-8").partition("| metric |")[2].partition("\n\n")[0]
-    named = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1] if "|" in row else "")}
-    families = Metrics(process=False).registry.collect()
-    assert named == {f"{one.name}_total" if one.type == "counter" else one.name for one in families}

@@ -14,18 +14,13 @@ from jobcommon.cli.rbac import Rule
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.framework import Framework, Replica
 from jobcommon.manifests.children import pod_manifest
-from jobcommon.operators.jax import JAX
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mpi.companions import companions
-from jobcommon.operators.mxnet import MXNET
-from jobcommon.operators.paddle import PADDLE
-from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.operators.tf import TF
-from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod, job_manifest, replica_spec
 from localcluster.conformance import real
 from tests.charts.charts import OPERATORS, PRODUCTION, Json, as_json, render, the
+from tests.kinds import KINDS
 
 pytestmark = [pytest.mark.skipif(not real.available(), reason=real.WHY_NOT), pytest.mark.asyncio(loop_scope="module")]
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -97,7 +92,7 @@ PODS = f"/api/v1/namespaces/{RESTRICTED}/pods"
 # What a template must say by itself; nothing of it is the operator's business.
 CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-JOBS = [(TF, None), (PYTORCH, None), (MXNET, None), (JAX, None), (XGBOOST, None), (PADDLE, None), (MPI, "SSH"), (MPI, "Exec")]
+JOBS = [*((kind, None) for kind in KINDS if kind is not MPI), (MPI, "SSH"), (MPI, "Exec")]
 
 
 def pods_of(framework: Framework, transport: str | None, pod: Json, container: Json) -> list[Json]:

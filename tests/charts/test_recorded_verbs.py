@@ -216,6 +216,13 @@ def triples(rules: Iterable[Rule]) -> set[tuple[str, str, str]]:
     return {(rule.group, rule.resource, verb) for rule in rules for verb in rule.verbs}
 
 
+def needs_exactly(life: Life, *added: Rule) -> None:
+    """It has done what these rules add, and nothing beyond them."""
+    resources = {rule.resource for rule in added}
+    assert {triple for triple in life.recording.verbs if triple[1] in resources} == triples(added)
+    assert life.recording.verbs <= triples([*rbac.operator_rules([TF]), *added, *rbac.lease_rules(LEASE)])
+
+
 def covered(wanted: Rule, held: Iterable[Rule]) -> bool:
     return triples([replace(wanted, names=())]) <= triples(held)
 
@@ -275,21 +282,22 @@ async def test_gang_scheduling_needs_its_rules_and_nothing_else(scheduler: GangS
         await placed(3)
         life.change({"runPolicy": {"suspend": True}})
         await life.clock.until(lambda: life.call("GET", group).status == 404, step=0.5)
-    asked = {triple for triple in life.recording.verbs if triple[1] in ("podgroups", "workloads", "priorityclasses")}
-    assert asked == triples([*rbac.gang_rules(scheduler), rbac.PRIORITIES])
-    added = [*rbac.gang_rules(scheduler), rbac.PRIORITIES]
-    allowed = [*rbac.operator_rules([TF]), *added, *rbac.lease_rules(LEASE)]
-    assert life.recording.verbs <= triples(allowed)
+    needs_exactly(life, *rbac.gang_rules(scheduler), rbac.PRIORITIES)
+
+
+def queued_life() -> Life:
+    """Beside Kueue, with one flavor."""
+    life = Life(TF)
+    for one in kueue.definitions():
+        life.ok("POST", DEFINITIONS, one)
+    flavor = {"apiVersion": KUEUE_API, "kind": "ResourceFlavor", "metadata": {"name": "spot"}}
+    life.ok("POST", f"/apis/{KUEUE_API}/resourceflavors", {**flavor, "spec": {"nodeLabels": {"pool": "spot"}}})
+    return life
 
 
 async def test_owning_workloads_needs_its_rules_and_nothing_else() -> None:
     """A queued job waits, runs where its flavor is, is preempted, admitted again, moved, suspended, and finishes."""
-    life = Life(TF)
-    for one in kueue.definitions():
-        life.ok("POST", DEFINITIONS, one)
-    flavor: Json = {"apiVersion": KUEUE_API, "kind": "ResourceFlavor", "metadata": {"name": "spot"}}
-    flavor["spec"] = {"nodeLabels": {"pool": "spot"}}
-    life.ok("POST", f"/apis/{KUEUE_API}/resourceflavors", flavor)
+    life = queued_life()
 
     def workload() -> Json | None:
         return next(iter(life.ok("GET", WORKLOADS)["items"]), None)
@@ -331,24 +339,17 @@ async def test_owning_workloads_needs_its_rules_and_nothing_else() -> None:
         await life.clock.until(lambda: told("PodsReady", "True"), step=0.5)
         life.play_all("Succeeded", 0)
         await life.clock.until(lambda: told("Finished", "True"), step=0.5)
-    resources = {rule.resource for rule in (*rbac.KUEUE, *rbac.KUEUE_CLUSTER)}
-    assert {triple for triple in life.recording.verbs if triple[1] in resources} == triples([*rbac.KUEUE, *rbac.KUEUE_CLUSTER])
-    allowed = [*rbac.operator_rules([TF]), *rbac.KUEUE, *rbac.KUEUE_CLUSTER, *rbac.lease_rules(LEASE)]
-    assert life.recording.verbs <= triples(allowed)
+    needs_exactly(life, *rbac.KUEUE, *rbac.KUEUE_CLUSTER)
 
 
 async def test_a_workload_that_kueue_has_made_goes_on_once_it_is_ours_by_hand() -> None:
     """As docs/kueue.md says to change from Kueue's integration: the job keeps its quota and its pods."""
-    life = Life(TF)
-    for one in kueue.definitions():
-        life.ok("POST", DEFINITIONS, one)
-    flavor = {"apiVersion": KUEUE_API, "kind": "ResourceFlavor", "metadata": {"name": "default"}, "spec": {}}
-    life.ok("POST", f"/apis/{KUEUE_API}/resourceflavors", flavor)
+    life = queued_life()
     manifest = job_manifest(TF, {"Worker": 2}, policy="ExitCode", run_policy={"suspend": False})
     job = life.ok("POST", life.jobs(), {**manifest, "metadata": {"name": "train", "labels": {QUEUE_LABEL: "team"}}})
     made = life.ok("POST", WORKLOADS, kueue.made_by_kueue(job, job["spec"]["tfReplicaSpecs"]))
     path = f"{WORKLOADS}/{made['metadata']['name']}"
-    life.ok("PUT", f"{path}/status", kueue.admitted(made))
+    life.ok("PUT", f"{path}/status", kueue.admitted(made, "spot"))
     everywhere = replace(SETTINGS, namespaces=())
     async with operating(life, TF, everywhere):
         await life.clock.until(life.count(2), step=0.5)
