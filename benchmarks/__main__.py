@@ -27,22 +27,17 @@ SIZES = (0, 1000, 5000, 10_000, 20_000)
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("--server", choices=(EMBEDDED, REAL), help="without it: a real one when the environment gives one")
-    parser.add_argument("--only", type=_names, help=f"a list such as 1x100,50x8, or {SIZING}")
+    parser.add_argument("--only", type=_wanted, help=f"a list such as 1x100,50x8, or {SIZING}")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: less than a minute")
     return parser.parse_args()
 
 
-def _names(text: str) -> list[str]:
-    """The names in `--only`; none for an empty text. Raises ArgumentTypeError."""
-    names = text.split(",") if text else []
-    for name in names:
-        try:
-            if name != SIZING:
-                Workload.parse(name)
-        except ValueError:
-            what = f"{name!r} is neither a workload (jobs x replicas, as in 50x8) nor {SIZING}"
-            raise argparse.ArgumentTypeError(what) from None
-    return names
+def _wanted(text: str) -> list[Workload | None]:
+    """What `--only` names; None is the sizing."""
+    try:
+        return [None if name == SIZING else Workload.parse(name) for name in text.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 async def _measure(arguments: argparse.Namespace) -> None:
@@ -54,12 +49,11 @@ async def _measure(arguments: argparse.Namespace) -> None:
     texts: list[str] = []
     async with cluster(kind) as server:
         name = await server.name()
-    for wanted in arguments.only or map(str, workloads):
-        print(f"measuring {wanted} …", file=sys.stderr, flush=True)
-        if wanted == SIZING:
-            texts.append((await scenarios.sizing(kind, SIZES[:2] if quick else SIZES)).text())
+    for size in arguments.only or workloads:
+        print(f"measuring {size or SIZING} …", file=sys.stderr, flush=True)
+        if size is None:
+            texts.append(await scenarios.sizing(kind, SIZES[:2] if quick else SIZES))
         else:
-            size = Workload.parse(wanted)
             rounds = 1 if quick or size.pods > 1000 else 3 if size.pods >= 500 else 5
             lives.append(await scenarios.lives(kind, size, rounds))
     head = f"Server: {name}. Commit: {commit()}. Date: {datetime.now(UTC):%Y-%m-%d}. Machine: {machine()}."

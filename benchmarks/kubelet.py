@@ -1,16 +1,14 @@
 """A kubelet that runs nothing: it watches all pods, and reports them as running or ended, on command.
 
 It is a process of its own, so that it takes no CPU time from the measured one. `Kubelet` drives it: commands and answers
-are lines of JSON. Times are those of the system's monotonic clock, which all processes share.
+are lines of JSON, one after another. Times are those of the system's monotonic clock, which all processes share.
 """
 
 import asyncio
-import itertools
 import json
-import os
 import sys
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,8 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from benchmarks.processes import speaking, stop
-from benchmarks.sending import send
-from benchmarks.watching import watching
+from benchmarks.requests import send, watching
 from benchmarks.workloads import IMAGE, IMAGE_ID
 from jobcommon.api.timestamp import format_time
 from jobcommon.client.config import find_cluster
@@ -49,12 +46,6 @@ class Pod(NamedTuple):
     container: str
 
 
-def pod_of(body: dict[str, Any]) -> Pod:
-    """The part of a pod that counts here."""
-    meta, container = body["metadata"], body["spec"]["containers"][0]
-    return Pod(meta["namespace"], meta["name"], meta["uid"], bool(meta.get("finalizers")), container["name"])
-
-
 @dataclass
 class _Space:
     """The pods of one namespace: when each was first seen, those that are there by UID, and how many have a finalizer."""
@@ -62,16 +53,6 @@ class _Space:
     seen: Times = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
     held: int = 0
-
-    def put(self, pod: Pod) -> None:
-        self.pods[pod.uid] = pod
-        self.held += pod.held
-
-    def drop(self, uid: str) -> Pod | None:
-        old = self.pods.pop(uid, None)
-        if old is not None:
-            self.held -= old.held
-        return old
 
 
 class Agent:
@@ -81,21 +62,20 @@ class Agent:
         self._transport = transport
         self._spaces: dict[str, _Space] = defaultdict(_Space)
         self._turns = asyncio.Semaphore(CONCURRENCY)
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._waiting: list[tuple[Callable[[], bool], asyncio.Event]] = []
+        self._changed = asyncio.Event()
 
     def take(self, event: WatchedObject) -> None:
         """Handle a change."""
-        pod = pod_of(event.body)
+        meta, container = event.body["metadata"], event.body["spec"]["containers"][0]
+        pod = Pod(meta["namespace"], meta["name"], meta["uid"], bool(meta.get("finalizers")), container["name"])
         space = self._spaces[pod.namespace]
-        old = space.drop(pod.uid)
+        old = space.pods.pop(pod.uid, None)
+        space.held -= bool(old and old.held)
         if not event.deleted:
-            space.put(pod)
-            if old is None:
-                space.seen[f"{pod.name}/{pod.uid}"] = monotonic()
-        for holds, changed in self._waiting:
-            if holds():
-                changed.set()
+            space.pods[pod.uid] = pod
+            space.held += pod.held
+            space.seen.setdefault(f"{pod.name}/{pod.uid}", monotonic())
+        self._changed.set()
 
     async def run(self) -> None:
         """Serve commands until the standard input ends."""
@@ -104,40 +84,24 @@ class Agent:
         async with watching(self._transport, "/api/v1/pods", self.take):
             print(json.dumps({"ready": True}), flush=True)
             async for line in reader:
-                self._start(self._answer(*json.loads(line)))
+                command, namespace, *arguments = json.loads(line)
+                print(json.dumps(await getattr(self, command)(self._spaces[namespace], *arguments)), flush=True)
 
-    def _start(self, work: Coroutine[Any, Any, object]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            print(f"kubelet: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-            os._exit(1)
-
-    async def _answer(self, number: int, command: str, namespace: str, *arguments: Any) -> None:
-        answer = await getattr(self, command)(self._spaces[namespace], *arguments)
-        print(json.dumps({"number": number, "answer": answer}), flush=True)
-
-    async def until(self, holds: Callable[[], bool]) -> float:
+    async def _until(self, holds: Callable[[], bool]) -> float:
         """When `holds`, asked after each change, first did."""
-        if not holds():
-            waiting = (holds, asyncio.Event())
-            self._waiting.append(waiting)
-            await waiting[1].wait()
-            self._waiting.remove(waiting)
+        while not holds():
+            self._changed.clear()
+            await self._changed.wait()
         return monotonic()
 
     async def seen(self, space: _Space, count: int) -> Times:
         """When each pod was first seen, by name and UID, once there are `count` pods."""
-        await self.until(lambda: len(space.seen) >= count)
+        await self._until(lambda: len(space.seen) >= count)
         return space.seen
 
     async def released(self, space: _Space) -> float:
         """When no pod had a finalizer any more."""
-        return await self.until(lambda: not space.held)
+        return await self._until(lambda: not space.held)
 
     async def mark(self, space: _Space, phase: str) -> Times:
         """Bring all pods into that phase; by name, when the server had answered."""
@@ -180,30 +144,15 @@ class Kubelet:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self._numbers = itertools.count()
-        self._answers: dict[int, asyncio.Future[Any]] = {}
 
-    async def ask(self, command: str, namespace: str, *arguments: Any) -> Any:
+    async def ask(self, *command: Any) -> Any:
         """What the method answers. Raises RuntimeError when the process has ended."""
-        if self._process.returncode is not None:
-            raise RuntimeError("the kubelet's process has ended; its error is above")
-        number = next(self._numbers)
-        answer = self._answers[number] = asyncio.get_running_loop().create_future()
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps((number, command, namespace, *arguments)).encode() + b"\n")
-        return await answer
-
-    async def listen(self) -> None:
-        """Read the answers until the process ends."""
         assert self._process.stdout is not None
-        async for line in self._process.stdout:
-            told = json.loads(line)
-            answer = self._answers.pop(told["number"])
-            if not answer.done():
-                answer.set_result(told["answer"])
-        for answer in self._answers.values():
-            if not answer.done():
-                answer.set_exception(RuntimeError("the kubelet's process has ended; its error is above"))
+        self._process.stdin.write(json.dumps(command).encode() + b"\n")
+        if not (line := await self._process.stdout.readline()):
+            raise RuntimeError("the kubelet's process has ended; its error is above")
+        return json.loads(line)
 
 
 @asynccontextmanager
@@ -211,10 +160,7 @@ async def kubelet(kubeconfig: str) -> AsyncIterator[Kubelet]:
     """A kubelet for the cluster that the kubeconfig leads to."""
     process = await speaking("benchmarks.kubelet", kubeconfig)
     try:
-        found = Kubelet(process)
-        listening = asyncio.create_task(found.listen())
-        yield found
-        listening.cancel()
+        yield Kubelet(process)
     finally:
         await stop(process)
 

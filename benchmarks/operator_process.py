@@ -2,16 +2,15 @@
 
 import asyncio
 import re
-import socket
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from time import monotonic
+from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 
 from benchmarks.processes import child, cpu_seconds, peak_bytes, stop
 from jobcommon.runtime.health import PAGE_SECONDS
+from localcluster.conformance import free_port
 
 START_SECONDS = 120.0
 RECONCILE_SECONDS = 300.0
@@ -22,27 +21,13 @@ _DEPTH = re.compile(rb"^workqueue_depth\{[^}]*\} (\S+)", re.MULTILINE)
 
 
 class Operator:
-    """An operator's process, with its descendants, of all frameworks."""
+    """An operator's process, of all frameworks, whose metrics are at `url`."""
 
-    process: asyncio.subprocess.Process
-
-    def __init__(self, kubeconfig: str, session: aiohttp.ClientSession) -> None:
-        port = _free_port()
-        self._url = f"http://127.0.0.1:{port}"
-        self._session = session
-        options = ("operator", "--metrics-port", str(port), "--log-level", "warning", "--kubeconfig", kubeconfig)
-        self._command = ("jobcommon.cli", *options)
+    def __init__(self, process: asyncio.subprocess.Process, url: str, session: aiohttp.ClientSession) -> None:
+        self.process = process
+        self._url, self._session = url, session
         self._before = 0.0
         self._calls_before: Counter[str] = Counter()
-
-    async def start(self) -> None:
-        """Start it; its caches are complete on return. Raises RuntimeError if it ends before or takes too long."""
-        self.process = await child(*self._command)
-        deadline = monotonic() + START_SECONDS
-        while not await self._ready():
-            if self.process.returncode is not None or monotonic() > deadline:
-                raise RuntimeError("the operator did not become ready; its error is above")
-            await asyncio.sleep(0.01)
 
     async def mark(self) -> None:
         """Start counting `cpu` and `calls`."""
@@ -83,12 +68,16 @@ class Operator:
                     return
                 await asyncio.sleep(0.02)
 
-    async def _ready(self) -> bool:
-        try:
-            async with self._session.get(f"{self._url}/readyz") as answer:
-                return answer.status == 200
-        except aiohttp.ClientError:
-            return False
+    async def ready(self) -> None:
+        """Return once its caches are complete. Raises RuntimeError if it ends before, TimeoutError if it takes too long."""
+        async with asyncio.timeout(START_SECONDS):
+            while self.process.returncode is None:
+                with suppress(aiohttp.ClientError):
+                    async with self._session.get(f"{self._url}/readyz") as answer:
+                        if answer.status == 200:
+                            return
+                await asyncio.sleep(0.01)
+        raise RuntimeError("the operator did not become ready; its error is above")
 
     async def _all_calls(self) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -103,19 +92,16 @@ class Operator:
 
 @asynccontextmanager
 async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
-    """An operator that is ready. Raises RuntimeError if it does not become ready or ends by itself."""
-    async with aiohttp.ClientSession() as session:
-        found = Operator(kubeconfig, session)
-        try:
-            await found.start()
+    """An operator that is ready. Raises as `Operator.ready` does, and RuntimeError if it ends by itself."""
+    port = free_port()
+    options = ("--metrics-port", str(port), "--log-level", "warning", "--kubeconfig", kubeconfig)
+    process = await child("jobcommon.cli", "operator", *options)
+    try:
+        async with aiohttp.ClientSession() as session:
+            found = Operator(process, f"http://127.0.0.1:{port}", session)
+            await found.ready()
             yield found
-            if found.process.returncode is not None:
-                raise RuntimeError(f"the operator has exited with code {found.process.returncode}")
-        finally:
-            await stop(found.process)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        if process.returncode is not None:
+            raise RuntimeError(f"the operator has exited with code {process.returncode}")
+    finally:
+        await stop(process)

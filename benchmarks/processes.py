@@ -10,8 +10,9 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from jobcommon.cli.embedded import install
@@ -59,8 +60,9 @@ async def speaking(*command: str) -> asyncio.subprocess.Process:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What the process and its descendants have used so far, in user and system mode together."""
-    return sum(_ticks(each) for each in _tree(pid)) / _TICKS
+    """What the process has used so far, in user and system mode together."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / _TICKS
 
 
 def peak_bytes(pid: int) -> int:
@@ -69,47 +71,21 @@ def peak_bytes(pid: int) -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-def _tree(pid: int) -> Iterator[int]:
-    yield pid
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # the thread has ended
-            for child_pid in path.read_text().split():
-                yield from _tree(int(child_pid))
-
-
-def _ticks(pid: int) -> int:
-    with suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        # Its own, and those of the children that it waited for.
-        return sum(map(int, fields[11:15]))
-    return 0
-
-
 # -- the API server ----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class Server:
-    """An API server that is up."""
+    """An API server that is up, a process of its own."""
 
+    kind: str
+    kubeconfig: Path
     endpoint: Endpoint
 
-    def __init__(self, kind: str, directory: Path) -> None:
-        self.kind = kind
-        self._arguments = (kind, str(directory))
-        self.kubeconfig = directory / "kubeconfig"
-
-    async def start(self) -> None:
-        """Start it. Raises RuntimeError if it does not."""
-        self._process = await speaking("benchmarks.processes", *self._arguments)
-
-    async def end(self) -> None:
-        """End it."""
-        await stop(self._process)
-
     @asynccontextmanager
-    async def connected(self, concurrency: int = 64) -> AsyncIterator[HttpTransport]:
+    async def connected(self) -> AsyncIterator[HttpTransport]:
         """A client of it."""
-        transport = HttpTransport(self.endpoint, timeouts=_PATIENT, concurrency=concurrency, user_agent="benchmarks")
+        transport = HttpTransport(self.endpoint, timeouts=_PATIENT, concurrency=64, user_agent="benchmarks")
         try:
             yield transport
         finally:
@@ -128,26 +104,16 @@ async def cluster(kind: str) -> AsyncIterator[Server]:
     """A server of that kind, with our kinds. Raises RuntimeError, and envtest.StartError if there is no real one."""
     if kind == REAL and envtest.assets() is None:
         raise envtest.StartError(f"set {envtest.ASSETS} to a directory with {' and '.join(envtest.PROGRAMS)}")
-    async with AsyncExitStack() as stack:
-        server = Server(kind, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-"))))
-        await server.start()
-        stack.push_async_callback(server.end)
-        server.endpoint = await find_cluster(str(server.kubeconfig))
-        async with server.connected() as transport:
-            await install(transport, list(installed().values()))
-        yield server
-
-
-async def prepare(transport: HttpTransport, namespace: str) -> None:
-    """Make a namespace in which pods can be created: where no controller does it, its account is missing."""
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
-    for path, body in (
-        ("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-        (f"/api/v1/namespaces/{namespace}/serviceaccounts", {**account, "automountServiceAccountToken": False}),
-    ):
-        answer = await transport.send(Request("POST", path, body=json.dumps(body).encode()))
-        if answer.status not in (201, 409):
-            raise RuntimeError(f"{path}: {answer.status} {answer.body[:200]!r}")
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as directory:
+        process = await speaking("benchmarks.processes", kind, directory)
+        try:
+            kubeconfig = Path(directory, "kubeconfig")
+            server = Server(kind, kubeconfig, await find_cluster(str(kubeconfig)))
+            async with server.connected() as transport:
+                await install(transport, list(installed().values()))
+            yield server
+        finally:
+            await stop(process)
 
 
 async def _serve(kind: str, directory: str) -> None:

@@ -29,8 +29,9 @@ def p99(values: Sequence[float]) -> float:
 
 def commit() -> str:
     """The commit that is measured, marked if the tree has uncommitted changes."""
-    changed = _git("status", "--porcelain", "--", "jobcommon", "operators", "localcluster")
-    return f"{_git('rev-parse', '--short', 'HEAD')}{'-changed' if changed else ''}"
+    command = ["git", "describe", "--always", "--dirty=-changed", "--exclude=*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+    return done.stdout.strip() or "unknown"
 
 
 def machine() -> str:
@@ -38,8 +39,3 @@ def machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return f"{os.cpu_count()} cores, {memory:.0f} GB, {system}"
-
-
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603, S607
-    return done.stdout.strip() or ("" if done.returncode == 0 else "unknown")

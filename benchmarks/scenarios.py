@@ -11,10 +11,9 @@ from time import monotonic
 
 from benchmarks.kubelet import RUNNING, SUCCEEDED, Kubelet, kubelet
 from benchmarks.operator_process import Operator, operator
-from benchmarks.processes import Server, cluster, prepare
+from benchmarks.processes import Server, cluster
 from benchmarks.report import MB, p99, seconds, table
-from benchmarks.sending import send_all
-from benchmarks.watching import job_watch
+from benchmarks.requests import job_watch, prepare, send_all
 from benchmarks.workloads import Workload, baseline_writes, submissions
 from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.client.objects import collection_path
@@ -143,29 +142,10 @@ async def _life(server: Server, agent: Kubelet, running: Operator, workload: Wor
 # -- memory by the number of pods ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Sizing:
-    """What an operator takes that has just started beside running pods, ten of each job: `rows` of pods, seconds until all
-    jobs were reconciled, CPU seconds until then, and bytes of resident memory at the most.
-    """
-
-    rows: list[tuple[int, float, float, int]]
-
-    def text(self) -> str:
-        """A table."""
-        head = ("running pods", "jobs", "from its start until all were reconciled", "CPU", "memory at the most")
-        return table(
-            head,
-            (
-                (f"{pods:,}", f"{pods // 10:,}", f"{wall:.1f} s", f"{cpu:.1f} s", f"{peak / MB:.0f} MB")
-                for pods, wall, cpu, peak in self.rows
-            ),
-        )
-
-
-async def sizing(kind: str, sizes: Iterable[int]) -> Sizing:
-    """Start an operator beside each number of running pods."""
-    rows, there = [], 0
+async def sizing(kind: str, sizes: Iterable[int]) -> str:
+    """A table of what an operator takes that has just started beside each number of running pods, ten of each job."""
+    rows: list[tuple[str, ...]] = []
+    there = 0
     async with (
         cluster(kind) as server,
         server.connected() as user,
@@ -187,5 +167,6 @@ async def sizing(kind: str, sizes: Iterable[int]) -> Sizing:
             start = monotonic()
             async with operator(str(server.kubeconfig)) as running:
                 await running.reconciled(pods // 10)
-                rows.append((pods, monotonic() - start, running.cpu, running.peak))
-    return Sizing(rows)
+                took = f"{monotonic() - start:.1f} s", f"{running.cpu:.1f} s", f"{running.peak / MB:.0f} MB"
+                rows.append((f"{pods:,}", f"{pods // 10:,}", *took))
+    return table(("running pods", "jobs", "from its start until all were reconciled", "CPU", "memory at the most"), rows)
