@@ -4,13 +4,13 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from jobcommon.cli.embedded import ServerTransport, endpoint, install
-from jobcommon.cli.frameworks import installed
 from jobcommon.client.config import find_cluster
 from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.testutil.polling import polled
@@ -152,7 +152,7 @@ async def _command(directory: Path, server: str) -> AsyncIterator[Cluster]:
 
 async def _prepare(cluster: Cluster) -> None:
     """Install our kinds and rights, and write the operators' kubeconfig: they come with their service account's token."""
-    await install(cluster.transport, list(installed().values()))
+    await install(cluster.transport, [found.load() for found in entry_points(group="jobcommon.frameworks")])
     for path in ("namespace.yaml", "operator.yaml"):
         for body in yaml.safe_load_all((RIGHTS / path).read_text()):
             if body and body["kind"] in _COLLECTIONS:
