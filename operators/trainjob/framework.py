@@ -34,7 +34,6 @@ from jobcommon.operators.trainjob import environment
 from jobcommon.operators.trainjob.checks import GONE, checks
 from jobcommon.operators.trainjob.kinds import API_VERSION, GROUP, OWN_FIELDS, RUNTIMES, TRAINJOB_DEFINITION
 from jobcommon.operators.trainjob.labels import job_labels, pod_labels
-from jobcommon.operators.trainjob.options import TrainJobOptions
 from jobcommon.operators.trainjob.policies import ANNOTATION, as_annotations
 from jobcommon.operators.trainjob.resolve import resolve
 from jobcommon.operators.trainjob.resolved import Dependency, Resolved, Role, Step
@@ -302,5 +301,4 @@ TRAINJOB = Framework(
     rival=GROUP,
     suspend_at=("suspend",),
     queued_by_kueue=True,
-    own_options=TrainJobOptions(),
 )

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from jobcommon import ConditionType, Job, JobCondition, JobStatus, PodView, labels, reported_missing_at
-from jobcommon.operators.trainjob.options import TrainJobOptions
 
 SUSPENDED, COMPLETE, FAILED = "Suspended", "Complete", "Failed"
 NOT_SUPPORTED, DEADLINE, JOBS_FAILED = "TrainingRuntimeNotSupported", "DeadlineExceeded", "FailedJobs"
@@ -17,13 +16,11 @@ def conditions(job: Job, status: JobStatus, now: float) -> list[Json]:
     """The conditions of the kind.
 
     The SDK takes a job with any condition that is neither Complete nor Failed for one that has not started, also if it is
-    False: so a resumed job has none, unless the administrator wants it.
+    False: so a resumed job has none.
     """
     found: list[Json] = []
-    if (record := status.condition(ConditionType.SUSPENDED)) is not None:
-        keeps = isinstance(job.own_options, TrainJobOptions) and job.own_options.keep_resumed
-        if record.is_true or (keeps and not status.finished):
-            found.append(_condition(SUSPENDED, record, "Suspended" if record.is_true else "Resumed"))
+    if (record := status.condition(ConditionType.SUSPENDED)) is not None and record.is_true:
+        found.append(_condition(SUSPENDED, record, "Suspended"))
     if (record := status.condition(ConditionType.SUCCEEDED)) is not None and record.is_true:
         found.append(_condition(COMPLETE, record, "AllJobsCompleted"))
     if (record := status.condition(ConditionType.FAILED)) is not None and record.is_true:
@@ -36,7 +33,7 @@ def conditions(job: Job, status: JobStatus, now: float) -> list[Json]:
 def _condition(kind: str, record: JobCondition, reason: str) -> Json:
     return {
         "type": kind,
-        "status": record.status if kind == SUSPENDED else "True",
+        "status": "True",
         "reason": reason,
         "message": record.message,
         "lastTransitionTime": record.last_transition_time,

@@ -36,17 +36,6 @@ for name in sorted({name for text in os.environ.values() for name in own.findall
     with socket.create_server((name, 0)) as server, socket.create_connection((name, server.getsockname()[1])):
         print(name, server.getsockname()[0])
 """
-MATCHES = """
-import os
-from torch.distributed.elastic.rendezvous.utils import _matches_machine_hostname
-print(_matches_machine_hostname((os.environ.get("PET_RDZV_ENDPOINT") or os.environ["MASTER_ADDR"]).partition(":")[0]))
-"""
-TRAINS = """
-import torch.distributed as dist
-dist.init_process_group("gloo"); dist.barrier(); print("rank", dist.get_rank()); dist.destroy_process_group()
-"""
-ELASTIC = {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 1}}
-TORCHRUN = ["-m", "torch.distributed.run", "--monitor-interval", "0.1"]
 
 
 def in_pod(pod: dict[str, Any], where: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -87,16 +76,3 @@ def test_it_resolves_by_itself(
     pod = pod_of(framework, replicas, name, annotations={SERVICE_PER_REPLICA: "true"} if each else {})
     done = in_pod(pod, tmp_path, "-c", BINDS)
     assert (done.stdout, done.stderr) == (f"{name} {IP}\n", "")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("elastic", "program", "options"),
-    [(False, MATCHES, []), (True, MATCHES, []), (False, TRAINS, []), (False, TRAINS, TORCHRUN), (True, TRAINS, TORCHRUN)],
-)
-def test_torch_knows_itself(elastic: bool, program: str, options: list[str], tmp_path: Path) -> None:
-    (file := tmp_path / "train.py").write_text(program)
-    kind, spec = ("Worker", ELASTIC) if elastic else ("Master", {})
-    pod = pod_of(PYTORCH, {kind: 1}, f"demo-{kind.lower()}-0", nprocPerNode="1", **spec)
-    done = in_pod(pod, tmp_path, *options, str(file))
-    assert (done.returncode, done.stdout) == (0, "True\n" if program == MATCHES else "rank 0\n"), done.stderr
