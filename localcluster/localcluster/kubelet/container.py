@@ -105,9 +105,6 @@ class ContainerProcess:
             self.changed()
         elif "error" in message:
             self._error = message["error"]
-        elif "lost" in message:
-            text = f"Output of the container is lost: its log cannot be written: {message['lost']}"
-            self.event("Warning", "LogLost", text, self.name)
         elif "exited" in message and self._exit is None:
             self._exit = (message["exited"], message["signal"])
 

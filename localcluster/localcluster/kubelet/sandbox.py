@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterable
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +36,6 @@ _SSH_CONFIG = "Host *\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/nul
 _SSH_CONFIGS = Path("/etc/ssh/ssh_config.d")
 _SSHD_STATE = Path("/run/sshd")
 
-#: A token is renewed after this share of its life, and after a day at the latest; a minute after it could not be.
-RENEWAL, LATEST_RENEWAL, RENEWAL_RETRY = 0.8, 86_400.0, 60.0
-
 Fetched = dict[tuple[str, str], dict[str, Any] | None]
 
 
@@ -64,12 +60,6 @@ class Sandbox:
         self._dir = shared.pod_dir(self._uid)
         self._roots: dict[str, Path] | None = None
         self._projected: dict[str, volumes.Volume] = {}
-        self._renew_at: dict[str, float] = {}
-
-    @property
-    def renew_at(self) -> float:
-        """When the first of the volumes with tokens is due to be renewed (seconds since the epoch); infinity without any."""
-        return min(self._renew_at.values(), default=inf)
 
     async def setup(self, pod: Pod) -> None:
         """Make the pod's volumes and name files; done once. Raises VolumeError while something is missing."""
@@ -117,14 +107,8 @@ class Sandbox:
     async def _project(self, pod: Pod, volume: volumes.Volume, place: Path) -> None:
         objects = await self._fetch(pod, volumes.volume_references(volume))
         group = (pod["spec"].get("securityContext") or {}).get("fsGroup") if os.geteuid() == 0 else None
-        sources = (volume.get("projected") or {}).get("sources") or []
-        lives = [one["serviceAccountToken"].get("expirationSeconds") or 3600 for one in sources if "serviceAccountToken" in one]
-        if lives:
-            self._renew_at[volume["name"]] = self._shared.now() + RENEWAL_RETRY
         files = volumes.projected_files(pod, volume, objects, await self._tokens(pod, volume))
         volumes.write_files(place, files, group)
-        if lives:
-            self._renew_at[volume["name"]] = self._shared.now() + min(RENEWAL * min(lives), LATEST_RENEWAL)
 
     async def _tokens(self, pod: Pod, volume: volumes.Volume) -> dict[str, str]:
         tokens: dict[str, str] = {}
@@ -148,14 +132,13 @@ class Sandbox:
         return tokens
 
     async def refresh(self, pod: Pod, changed: tuple[str, str] | None) -> None:
-        """Bring mounted files up to date after a change of `changed` (None: of the pod itself), and tokens that are due."""
+        """Bring mounted files up to date after a change of `changed` (None: of the pod itself)."""
         for name, volume in self._projected.items():
             wanted = volumes.volume_references(volume)
             follows_pod = "downwardAPI" in volume or any(
                 "downwardAPI" in source for source in (volume.get("projected") or {}).get("sources") or []
             )
-            due = self._renew_at.get(name, inf) <= self._shared.now()
-            if due or changed in wanted or (changed is None and follows_pod):
+            if changed in wanted or (changed is None and follows_pod):
                 # Files of deleted objects are kept, as on a real node.
                 with contextlib.suppress(ConfigError):
                     await self._project(pod, volume, self._dir / "volumes" / name)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from dataclasses import replace
-from math import inf
 from typing import Any
 
 from localcluster.errors import ClientError, StatusError
@@ -122,8 +121,7 @@ class PodWorker:
                 self.event("Warning", "FailedSync", f"error syncing pod: {error}")
                 await self._sleep(_RETRY)
                 continue
-            wake_at = min(self._sandbox.renew_at, inf if decision.wake_at is None else decision.wake_at)
-            await self._sleep(None if wake_at == inf else wake_at - self._shared.now())
+            await self._sleep(None if decision.wake_at is None else decision.wake_at - self._shared.now())
 
     async def _sleep(self, delay: float | None) -> None:
         with contextlib.suppress(TimeoutError):
@@ -144,8 +142,6 @@ class PodWorker:
     async def _perform(self, decision: Decision) -> bool:
         """Carry out the decision; true if it has changed the state of a container."""
         changed_objects, self._changed_objects = self._changed_objects, set()
-        if self._sandbox.renew_at <= self._shared.now():
-            changed_objects.add(None)
         try:
             for item in changed_objects:
                 await self._sandbox.refresh(self.pod, item)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from localcluster.cluster import Cluster, local_cluster
-from localcluster.kubelet import kubelet, sandbox
+from localcluster.kubelet import kubelet
 from localcluster.kubelet.api import Api
 from localcluster.kubelet.options import host_environment
 from localcluster.kubelet.process import Isolation, detect
@@ -119,15 +119,6 @@ async def test_what_a_pod_finds(running: Running) -> None:
     # A kubeconfig is for the user alone; with namespaces there is none: the token is mounted.
     assert (ports, mode, through) == (("0", "none", "x") if namespaces else ("none", "600", "x"))
     assert [one["name"] for one in found["spec"]["volumes"]] == ["v"], "the spec stays as it was written"
-
-
-async def test_a_token_is_renewed_while_the_program_runs(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "RENEWAL", 0.001)
-    token = {"path": "token", "audience": "mine", "expirationSeconds": 600}
-    volume = {"name": "mine", "projected": {"sources": [{"serviceAccountToken": token}]}}
-    script = 'cd /mine && first=$(cat token) && while [ "$(cat token)" = "$first" ]; do sleep 0.05; done'
-    item = shell("p", script, {"volumes": [volume]}, volumeMounts=[{"name": "mine", "mountPath": "/mine"}])
-    assert (await running.ended(item))[0]["status"]["phase"] == "Succeeded"
 
 
 async def test_no_token_where_it_is_not_wanted(running: Running) -> None:

@@ -1,8 +1,6 @@
 """Environment, volumes, names, logs and placement: what the kubelet works out without running anything."""
 
 import base64
-import errno
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -306,27 +304,6 @@ async def test_a_progress_bar_is_in_the_log_before_its_line_is_complete(tmp_path
     assert await shown(path, tail_lines=3) == await shown(path), "the part is no line"
     assert await shown(path, tail_lines=1) == "the end\n"
     assert termination_message(None, path, fall_back=True).endswith("20%\nthe end")
-
-
-async def test_a_log_says_what_a_full_disk_did_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, told = tmp_path / "0.log", list[str]()
-    log = LogFile(str(path), 1 << 20, told.append)
-    log.write("stdout", b"before\n")
-    write = os.write
-
-    def half(descriptor: int, data: bytes) -> int:
-        if len(data) > 20:
-            return write(descriptor, data[:20])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as full:
-        full.setattr(os, "write", half)
-        log.write("stdout", b"lost\n")
-        log.write("stderr", b"lost too\n")
-    log.write("stdout", b"after\n")
-    log.close()
-    assert await shown(path) == "before\n[14 bytes of output were lost: the disk was full]\nafter\n"
-    assert told == ["No space left on device"]
 
 
 async def test_a_log_is_followed_through_rotation(tmp_path: Path) -> None:

@@ -3,8 +3,7 @@
 ``2026-11-21T10:00:00.123456789Z stdout F a whole line``; ``P`` instead of ``F`` marks a part of a longer line. When a
 file is full it becomes ``<name>.old`` and a new one begins, so a log takes at most twice the limit on disk.
 
-Output is lost while the disk is full, and a line records how much as soon as there is space: a container is not stopped
-because of its log.
+Output is lost while the disk is full: a container is not stopped because of its log.
 """
 
 # Importing pathlib would add half again to the start-up time of every container.
@@ -13,7 +12,6 @@ because of its log.
 import contextlib
 import os
 import time
-from collections.abc import Callable
 
 _LONGEST = 16384
 # Shorter than the 0.1 s between two updates of tqdm.
@@ -21,13 +19,11 @@ _PART_SECONDS = 0.05
 
 
 class LogFile:
-    """Appends the output of one container run. `lost` is called with the reason when output begins to be lost."""
+    """Appends the output of one container run."""
 
-    def __init__(self, path: str, limit: int, lost: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, path: str, limit: int) -> None:
         self._path = path
         self._limit = limit
-        self._tell = lost
-        self._lost = 0
         self._rest = {"stdout": b"", "stderr": b""}
         self._next = 0.0
         self._file = self._opened()
@@ -62,18 +58,10 @@ class LogFile:
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment // 1_000_000_000))
         time_of = f"{seconds}.{moment % 1_000_000_000:09d}Z".encode()
         block = b"".join(b"%b %b %b %b\n" % (time_of, stream, tag, line) for tag, line in lines)
-        if self._lost:
-            block = b"%b stderr F [%d bytes of output were lost: the disk was full]\n" % (time_of, self._lost) + block
-        try:
+        with contextlib.suppress(OSError):
             if self._size and self._size + len(block) > self._limit:
                 self._rotate()
             self._write(block)
-        except OSError as error:
-            if not self._lost:
-                self._tell(error.strerror or str(error))
-            self._lost += sum(len(line) + 1 for _, line in lines)
-        else:
-            self._lost = 0
 
     def _rotate(self) -> None:
         os.rename(self._path, f"{self._path}.old")

@@ -3,9 +3,8 @@
 The kubelet holds one end of a socket pair. It first sends the specification, one line of JSON, and then single letters:
 ``T`` (SIGTERM to the command's process group) and ``K`` (SIGKILL to everything). The shim answers with lines of JSON:
 ``{"init": pid}`` (as the host sees it), ``{"started": time}``, ``{"error": text}`` when the command could not be started,
-``{"lost": reason}`` when its log cannot be written, and ``{"exited": code, "signal": n}``. End of file on either side means
-that side is dead: the shim then kills all it started, which is what leaves no orphan behind when the kubelet is killed with
-SIGKILL.
+and ``{"exited": code, "signal": n}``. End of file on either side means that side is dead: the shim then kills all it started,
+which is what leaves no orphan behind when the kubelet is killed with SIGKILL.
 
 Processes: the *outer* one lives in the host's namespaces and waits; *init* is process 1 of the container's PID namespace, so
 the kernel kills whatever is left when it ends; the *command* is init's child, so that it has the ordinary signal

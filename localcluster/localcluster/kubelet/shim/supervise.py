@@ -108,15 +108,12 @@ class Supervisor:
         self._command = command
         self._exec = spec["mode"] == "exec"  # what an exec left running stays until its container ends
         self._alone = os.getpid() == 1  # process 1 of a PID namespace: kill(-1) reaches exactly the container
-        self._log = LogFile(spec["log"], spec["log_bytes"], self._log_full) if spec["log"] else None
+        self._log = LogFile(spec["log"], spec["log_bytes"]) if spec["log"] else None
         self._early = spec["letters"].encode()
         self._streams = {spec[f"read_{name}"]: name for name in ("stdout", "stderr")} if self._log else {}
         for descriptor in spec["inherit"]:
             if descriptor not in self._streams:
                 os.close(descriptor)
-
-    def _log_full(self, why: str) -> None:
-        report(self._control, {"lost": why})
 
     def run(self) -> tuple[int, int]:
         """Exit code (128 + n for signal n) and signal of the command."""
