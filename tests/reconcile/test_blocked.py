@@ -168,33 +168,6 @@ def test_a_job_that_has_started_goes_on_without_the_option() -> None:
     assert created(plan(without_option(), read_job(without_option(), inherited), observed, START)) == ["demo-worker-1"]
 
 
-#: Edits that a definition less strict than the models lets in, and which pods of a job with a master and three workers run.
-LET_IN = [
-    (f"spec.{TYPES}.Worker.replicas", -1), (f"spec.{TYPES}.Worker.replicas", "three"),
-    (f"spec.{TYPES}.Worker.overrides", "none"),
-    (f"spec.{TYPES}.Worker", {"replicas": 1, "template": {"spec": {"containers": []}}}),
-    (f"spec.{TYPES}", {"Master": replica_spec(TEST_JOB, 1, "ExitCode"), "Wroker": replica_spec(TEST_JOB, 3, "ExitCode")}),
-    (f"spec.{TYPES}", None), ("spec", []),
-]  # fmt: skip
-ALL_RUN = pods(("Master", 0, "running"), *(("Worker", index, "running") for index in range(3)))
-
-
-@pytest.mark.parametrize(("path", "value"), LET_IN, ids=[str(n) for n in range(len(LET_IN))])
-def test_a_bad_edit_and_its_correction_delete_no_pod(path: str, value: Any) -> None:
-    good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 3}, policy="ExitCode")
-    manifest = next_pass(good, plan(TEST_JOB, read_job(TEST_JOB, good), ALL_RUN, START))
-    for spec_is_good in (False, False, True, True):
-        manifest["spec"] = good["spec"]
-        if not spec_is_good:
-            manifest = deepcopy(manifest)
-            put(manifest, path, value)
-        decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), ALL_RUN, START)
-        assert (created(decided), deleted(decided)) == ([], [])
-        manifest = next_pass(manifest, decided)
-    assert "countedPods" not in manifest["status"]
-    assert manifest["status"]["conditions"][-1]["message"] == "TestJob default/demo is running."
-
-
 def test_a_suspension_stops_what_runs_and_keeps_what_cannot_be_recorded() -> None:
     good = job_manifest(TEST_JOB, {"Master": 1, "Worker": 2}, run_policy={"suspend": True})
     seen = observe(TEST_JOB, good, {"Master-0": "running", "Worker-0": "succeeded", "Worker-1": "running"})

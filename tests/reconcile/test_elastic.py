@@ -6,17 +6,14 @@ from typing import Any
 
 import pytest
 
-from jobcommon.api.gang import NATIVE, min_count
 from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.replica import format_indexes
 from jobcommon.api.timestamp import format_moment
 from jobcommon.framework import Options
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.reconcile.plan import Create
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
 from jobcommon.testutil.kueue import admitted
-from jobcommon.testutil.node_model import GROUP
 
 IN_PLACE, RECREATE = "Auto", "Recreate"
 ELASTIC = {"minReplicas": 2, "maxReplicas": 5, "shrinkAfterSeconds": 30, "growAfterSeconds": 100}
@@ -88,17 +85,6 @@ def test_runs_that_the_operator_has_ended_are_not_charged_when_the_scope_is_chan
     world.react()
     world.wait(60)
     assert (world.current, world.status["restarts"]) == ("Running", 1)
-
-
-@pytest.mark.parametrize("claimed", ["1", "999999"])
-def test_the_number_that_a_pod_claims_is_no_attempt(claimed: str) -> None:
-    world = world_of(IN_PLACE)
-    world.put(world.pods["demo-worker-0"].in_attempt(int(claimed), 0)).react()
-    world.scale("Worker", 4).react()
-    world.wait(60)
-    assert (size(world), world.current) == (4, "Running")
-    assert world.status["attempt"] == (2 if claimed == "1" else 1)
-    assert worlds(world) == {(str(world.status["attempt"]), "Master=1,Worker=4")}
 
 
 @pytest.mark.parametrize("ahead", [0, 9000])
@@ -209,22 +195,6 @@ def a_hole(world: ClusterModel) -> None:
     no_room(world, "demo-worker-1")
 
 
-def two_holes(world: ClusterModel) -> None:
-    world.room = len(world.pods) - 2
-    world.lose_node_of("demo-worker-1").lose_node_of("demo-worker-3").react()
-    world.wait(40)
-
-
-def of_the_leader(world: ClusterModel) -> None:
-    no_room(world, "demo-master-0")
-    world.wait(60)
-
-
-def the_first_is_silent(world: ClusterModel) -> None:
-    silent(world, "demo-worker-0")
-    world.wait(400)
-
-
 def all_but_one_are_silent(world: ClusterModel) -> None:
     """Too few remain, and one that comes back waits for the others."""
     names = ["demo-worker-1", "demo-worker-2", "demo-worker-3"]
@@ -235,25 +205,6 @@ def all_but_one_are_silent(world: ClusterModel) -> None:
         world.silent.discard(world.pods[name].view.uid)
         world.react()
         world.wait(5)
-
-
-def a_later_one_finds_the_node(world: ClusterModel) -> None:
-    """A node for one more: the scheduler takes the spare pod of the highest index."""
-    two_holes(world)
-    world.wait(100)
-    world.put(world.pods["demo-worker-3"].scheduled())
-    world.room = 4
-    world.react()
-    world.wait(31)
-
-
-def refused_for_a_while(world: ClusterModel) -> None:
-    world.refused = frozenset({"pods"})
-    world.evict("demo-worker-1")
-    world.react()
-    world.wait(120)
-    world.refused = frozenset()
-    world.wait(600)
 
 
 def quota_for_fewer(world: ClusterModel) -> None:
@@ -282,21 +233,10 @@ def a_predecessor_holds_a_name(world: ClusterModel) -> None:
     world.wait(20)
 
 
-def scaled(world: ClusterModel) -> None:
-    """At its user's own resize the members are numbered from 0 again."""
-    a_hole(world)
-    world.room = 100
-    world.scale("Worker", 3).react()
-    world.wait(60)
-
-
 #: what happens to four workers, and the workers that train then, whether pods are kept or not
 LIVES: dict[str, tuple[Callable[[ClusterModel], None], set[int], int]] = {
-    "a hole": (a_hole, {0, 2, 3}, 1), "two holes": (two_holes, {0, 2}, 1), "a leader's node": (of_the_leader, {0, 1, 2}, 1),
-    "a silent first": (the_first_is_silent, {1, 2, 3}, 1), "an outage": (all_but_one_are_silent, {0, 1, 2, 3}, 1),
-    "a gap among spares": (a_later_one_finds_the_node, {0, 2, 3}, 2), "refusals": (refused_for_a_while, {0, 1, 2, 3}, 1),
+    "a hole": (a_hole, {0, 2, 3}, 1), "an outage": (all_but_one_are_silent, {0, 1, 2, 3}, 1),
     "quota": (quota_for_fewer, {0, 1, 3}, 3), "predecessors": (a_predecessor_holds_a_name, {0, 1, 2, 3}, 0),
-    "scaled": (scaled, {0, 1, 2}, 2),
 }  # fmt: skip
 
 
@@ -318,65 +258,6 @@ def test_those_that_have_nodes_train(life: str) -> None:
     assert (size(world), world.status.get("leftOut", {}).get("Worker")) == (len(workers), out)
     assert (world.current, world.status.get("attempt"), "gatheringSince" in world.status) == ("Running", attempts, False)
     assert world.status["replicaStatuses"]["Worker"].get("failedRuns") is None
-
-
-@pytest.mark.parametrize("method", [IN_PLACE, RECREATE])
-@pytest.mark.parametrize("trouble", ["rejects", "volumes"])
-def test_a_node_that_cannot_run_it_stops_no_training(trouble: str, method: str) -> None:
-    world = world_of(method, room=3, elastic=ELASTIC)
-    world.wait(40)
-    before, world.trouble, world.room = dict(world.runs), trouble, 100
-    for _ in range(40):
-        world.wait(30)
-    made = sum(isinstance(action, Create) and action.plural == "pods" for plan in world.plans for action in plan.actions)
-    assert (size(world), world.runs, world.current, made < 30) == (2, before, "Running", True)
-    world.trouble = ""
-    world.wait(200)
-    assert (size(world), world.current) == (3, "Running")
-
-
-@pytest.mark.parametrize("names", [["last.pt"] * 9, ["7", "6", "5", "4"]], ids=["one name", "ranks that lag behind"])
-def test_the_wait_for_a_checkpoint_has_an_end(names: list[str]) -> None:
-    world = world_of(IN_PLACE, elastic=ELASTIC)
-    report(world, names[0])
-    world.scale("Worker", 4).react()
-    for name in names[1:]:
-        world.wait(10)
-        report(world, name)
-        world.react()
-        assert size(world) == 3
-    world.wait(100)
-    assert (size(world), world.status.get("awaitedCheckpoint")) == (4, None)
-
-
-def test_nothing_of_a_pod_runs_before_its_attempt_has_its_members() -> None:
-    """Neither init containers nor sidecars; they begin with the program."""
-    world = world_of(IN_PLACE, room=3, elastic=ELASTIC)
-    kinds = world.manifest["spec"][SCALED_JOB.replica_specs]
-    kinds["Worker"]["template"]["spec"]["initContainers"] = [
-        {"name": "prepare", "image": "data:1"},
-        {"name": "two", "image": "b"},
-    ]
-    world.edit().wait(140)
-    world.room = 100
-    world.react()
-    world.wait(60)
-    assert (size(world), world.mixed) == (3, [])
-    images = {c["name"]: c["image"] for c in world.pods["demo-worker-2"].raw["spec"]["initContainers"]}
-    assert images == {"prepare": "data:1", "two": "b"}
-
-
-def test_a_lost_node_is_no_failure_under_never() -> None:
-    policy = {"restartScope": "Job", "elastic": ELASTIC}
-    world = ClusterModel.of(SCALED_JOB, {"Worker": 3}, policy="Never", run_policy=policy)
-    world.react()
-    world.evict("demo-worker-1")
-    world.react()
-    world.wait(60)
-    assert (world.current, world.status["disruptions"]) == ("Running", 1)
-    world.exit("demo-worker-1", 137)
-    world.react()
-    assert world.current == "Failed"
 
 
 def test_hostile_members_are_read() -> None:
@@ -441,15 +322,3 @@ def test_a_job_that_shrinks_gives_its_quota_back() -> None:
     world.preempted, world.quota = False, True
     world.react()
     assert (size(world), world.current) == (2, "Running"), "it is resumed with what is asked for"
-
-
-def test_a_gang_waits_for_the_fewest_with_which_the_job_runs() -> None:
-    framework = replace(SCALED_JOB, options=Options(gang=NATIVE))
-    policy = {"restartScope": "Job", "elastic": ELASTIC}
-    world = ClusterModel.of(framework, {"Master": 1, "Worker": 4}, policy="ExitCode", run_policy=policy)
-    assert isinstance(world, ClusterModel)
-    world.room = 4
-    world.react()
-    assert min_count(world.others[GROUP]) == 3
-    world.wait(60)
-    assert (size(world), world.current) == (3, "Running")

@@ -186,17 +186,6 @@ def test_a_restart_after_success_is_a_resize_unless_the_policy_asks_for_it(polic
     assert failures_in_place(POD.restarted_after(0).view, RestartPolicy(policy)) == failures
 
 
-@pytest.mark.parametrize("policy", ["Never", "ExitCode", "OnFailure", "Always"])
-def test_an_init_container_and_a_sidecar_use_up_no_retries(policy: str) -> None:
-    world = ClusterModel.of(TEST_JOB, {"Worker": 1}, policy=policy, run_policy={"backoffLimit": 0})
-    world.settle()
-    world.run()
-    pod = world.pods["demo-worker-0"]
-    for one in (pod.with_init(0), pod.with_init(None, restarts=2, last=1, policy="Always")):
-        world.put(one).settle()
-        assert world.current == "Running"
-
-
 @pytest.mark.parametrize(("code", "reason", "expected"), [
     (137, "OOMKilled", "OOMKilled"), (137, "Error", "SIGKILL"), (143, "Error", "SIGTERM"), (139, "", "SIGSEGV"),
     (1, "Error", "Error"), (255, "Error", "Error"), (128, "StartError", "StartError"), (-5, "", "Error"),

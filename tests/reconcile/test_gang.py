@@ -510,24 +510,6 @@ def test_a_replica_that_has_failed_for_good_is_no_member(scheduler: GangSchedule
         assert there.schedule() == ["demo-worker-2"]
 
 
-@pytest.mark.parametrize("scope", ["Pod", "Job"])
-@pytest.mark.parametrize("count", [2, 6])
-def test_scaled_while_it_waits(count: int, scope: str) -> None:
-    there = settled(NATIVE, FOUR, run_policy={"restartScope": scope})
-    there.scale("Worker", count).settle()
-    there.tick(60).settle()
-    assert min_count(there.others[KEY]) == count
-    resized = scope == "Job"
-    assert (there.status.get("disruptions"), there.status.get("attempt") or 0) == (None, int(resized)), (
-        "we have deleted the pods ourselves"
-    )
-    assert there.current == ("Restarting" if resized else "Created")
-    there.room = count - 1
-    assert there.schedule() == []
-    there.room = count
-    assert len(there.schedule()) == count
-
-
 def test_a_resumed_job_waits_for_the_end_of_its_former_pod_group() -> None:
     there = placed()
     old = there.others[KEY]["metadata"]["uid"]

@@ -4,11 +4,9 @@
 """
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -200,31 +198,6 @@ def test_an_operator_without_a_feature_that_the_job_does_not_use_decides_alike(n
     others = tuple(other for other in FEATURES if other is not feature)
     decided = plan(replace(world.framework, features=others), world.job, world.observed, world.now)
     assert f"{decided.describe()}\n" == (GOLDEN / f"plan_{name}.txt").read_text()
-
-
-#: The protocol and the values, which stand in every module's signatures.
-BESIDE = {"jobcommon.reconcile", "jobcommon.reconcile.features", "jobcommon.reconcile.plan", "jobcommon.reconcile.view"}
-
-
-@pytest.mark.parametrize("name", sorted(SITUATIONS))
-def test_a_verdict_passes_few_modules(name: str) -> None:
-    """Who follows a job through the decision reads no more than these, and its features; ARCHITECTURE.md says how many."""
-    world, passed = SITUATIONS[name](), set[str]()
-    job, observed = world.job, world.observed
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        module = frame.f_globals["__name__"]
-        if event == "call" and module.startswith(("jobcommon.reconcile", "jobcommon.manifests")):
-            passed.add(module)
-
-    sys.setprofile(note)
-    try:
-        decided = plan(world.framework, job, observed, world.now)
-    finally:
-        sys.setprofile(None)
-    passed -= BESIDE | {feature.__module__ for feature in FEATURES}
-    ends = decided.status is not None and decided.status.finished and not job.status.finished
-    assert len(passed) <= (14 if ends or job.status.finished else 16), sorted(passed)
 
 
 def test_two_features_that_write_one_field_are_refused_when_they_are_loaded() -> None:

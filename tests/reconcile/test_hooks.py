@@ -1,22 +1,17 @@
 """What a framework's functions, and a feature of a third party, can change in the decision."""
 
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobcommon import reconcile
 from jobcommon.api.observed import Observed, Rejection
 from jobcommon.api.replica import Replica
 from jobcommon.framework import Companion, CompanionKind, Framework
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.facts import Facts
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.rendering import Note, Wait, Why
-from jobcommon.reconcile.situation import Situation
-from jobcommon.reconcile.view import Admission, Lifecycle, PodShape, View
+from jobcommon.reconcile.view import Admission, PodShape
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, job_manifest, view_of
 from jobcommon.testutil.cluster_model import ClusterModel
@@ -66,7 +61,6 @@ def test_a_refused_companion(required: bool) -> None:
 # -- an optional feature of a third party: one class with the methods that it needs ---------------------------------------
 
 LICENSE = "example.com/license"
-DECISION = Path(reconcile.__file__).parent
 
 
 class Licenses(Admission, PodShape):
@@ -120,19 +114,3 @@ def test_a_feature_holds_a_job_and_shapes_its_pods_all_its_life() -> None:
         world.exit(name, 0)
     world.settle()
     assert world.current == "Succeeded"
-
-
-QUESTIONS = [name for power in (PodShape, Admission, Lifecycle) for name in vars(power) if not name.startswith("_")]
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_the_decision_asks_each_question_in_one_place(question: str) -> None:
-    """Two places would get two answers, and one may be forgotten on a branch."""
-    pattern = re.compile(rf"\b(?:part|feature)\.{question}\(")
-    assert sum(len(pattern.findall(path.read_text())) for path in DECISION.glob("*.py")) == 1
-
-
-@pytest.mark.parametrize("value", [Facts, View, Situation])
-def test_each_of_the_three_values_of_a_pass_is_small_and_frozen(value: type[Any]) -> None:
-    assert len([name for name in {*vars(value), *value.__dataclass_fields__} if not name.startswith("_")]) <= 20
-    assert value.__dataclass_params__.frozen

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobcommon.api import labels
-from jobcommon.api.observed import IMAGES, IMAGES_LATER, Observed
+from jobcommon.api.observed import IMAGES, IMAGES_LATER
 from jobcommon.api.replica import Replica
 from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import Plan, plan
@@ -360,32 +360,3 @@ def restart_policy(manifest: Manifest, containers: int = 1) -> str:
     template["containers"] += [{"name": "second", "image": "image"}] * (containers - 1)
     job = read_job(TEST_JOB, manifest)
     return str(pod_manifest(TEST_JOB, job, Replica("Worker", 0))["spec"]["restartPolicy"])
-
-
-# -- templates that a lax definition has let in, after the pods were made ------------------------------------------------------
-
-
-@pytest.mark.parametrize("containers", [[], [{"name": "other", "image": "x"}], "x"], ids=["none", "edited", "unreadable"])
-def test_the_image_that_is_put_back_is_that_of_the_attempt(containers: object) -> None:
-    c = world()
-    c.put(c.pods["demo-worker-0"].restarted_after(137)).settle()
-    hold(c).settle()
-    fail_to_pull(c, "demo-worker-1", "ErrImagePull")
-    manifest = deepcopy(c.manifest)
-    manifest["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = containers
-    observed = Observed(tuple(pod.view for pod in c.pods.values()))
-    assert images(plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, NOW + 100)) == {"demo-worker-1": "image"}
-
-
-#: the value in the template, and whether the job's condition names the field
-GRACES = {"null": (None, False), "a text": ("30s", True), "negative": (-1, True)}
-
-
-@pytest.mark.parametrize(("grace", "named"), GRACES.values(), ids=GRACES)
-def test_a_job_is_planned_whatever_its_grace_period(grace: object, named: bool) -> None:
-    first = a_job()
-    recorded = next_pass(first, decide(TEST_JOB, first, {**RUNNING, "Worker-0": "running,restarted_after 137"}))
-    recorded["spec"]["testReplicaSpecs"]["Worker"]["template"]["spec"]["terminationGracePeriodSeconds"] = grace
-    job = read_job(TEST_JOB, recorded)
-    assert plan(TEST_JOB, job, observe(TEST_JOB, first, RUNNING), NOW).reason == "job is active"
-    assert ("terminationGracePeriodSeconds" in "; ".join(map(str, job.errors))) == named

@@ -351,17 +351,6 @@ def test_an_invalid_edit_changes_neither_replicas_nor_templates(
     assert "the spec is invalid: " in one.message()
 
 
-def test_a_job_without_a_workload_says_that_its_spec_is_invalid() -> None:
-    one = running()
-    one.kueue(evicted(one.workload)).settle()
-    one.stop_terminating().settle()
-    one.others.pop(KEY)
-    INVALID["run policy"](one.manifest["spec"])
-    one.settle()
-    assert KEY not in one.others
-    assert "queue team: its Workload is created when its spec is valid; the spec is invalid: spec.runPolicy." in one.message()
-
-
 @pytest.mark.parametrize(("label", "words"), [({}, "is gone"), ({QUEUE_LABEL: ""}, "is gone"), ({QUEUE_LABEL: "b"}, "names b")])
 def test_quota_is_kept_until_the_last_pod_has_ended_whatever_becomes_of_the_label(label: dict[str, str], words: str) -> None:
     one = running({"Master": 1, "Worker": 1}, policy="ExitCode")

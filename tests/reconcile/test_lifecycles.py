@@ -94,30 +94,6 @@ def test_scaled_up_and_down() -> None:
     assert not world.pods
 
 
-def test_a_pod_recorded_for_scale_down_is_deleted_even_after_scale_up() -> None:
-    """The operator died between the record and the deletion. The end of a pod that is on record would not be counted."""
-    world = started({"Worker": 2})
-    uid = world.pods["demo-worker-1"].view.uid
-    world.scale("Worker", 1)
-    world.step()
-    world.scale("Worker", 2).settle()
-    world.stop_terminating().settle()
-    assert world.pods["demo-worker-1"].view.uid != uid
-    assert not {"restarts", "disruptions", "failures"} & set(world.status)
-
-
-def test_a_success_that_was_deleted_before_it_was_on_record_runs_again() -> None:
-    """It cannot be told from a program that answers SIGTERM with exit 0; to run once more costs less than no success."""
-    world = started({"Worker": 2}, policy="Never")
-    world.exit("demo-worker-0", 0)
-    world.delete_pod("demo-worker-0")
-    assert "demo-worker-0" in world.pods, "16: our finalizer keeps it until it is on record"
-    world.settle()
-    assert (world.status["disruptions"], world.runs["demo-worker-0"]) == (1, 2) or world.pods["demo-worker-0"]
-    world.run().settle()
-    assert (world.current, counts(world)) == ("Running", {"active": 2})
-
-
 # -- suspend, resume, managedBy -------------------------------------------------------------------------------------------
 
 SPEC = {"Master": 1, "Worker": 1}
@@ -206,13 +182,15 @@ def test_a_resume_waits_until_all_terminating_pods_fit_into_the_status(monkeypat
     nothing_counted(world)
 
 
+@pytest.mark.parametrize(("managed_by", "ours"), [
+    (None, True), ("kubeflow.org/training-operator", True), ("", False), ("kueue.x-k8s.io/multikueue", False), ("other", False),
+])  # fmt: skip
 @pytest.mark.parametrize("suspend", [True, False])
 @pytest.mark.parametrize("spec", [SPEC, {}], ids=["valid", "invalid"])
-def test_a_job_managed_elsewhere_is_left_alone(suspend: bool, spec: dict[str, int]) -> None:
-    run_policy = {"managedBy": "kueue.x-k8s.io/multikueue", "suspend": suspend}
-    manifest = job_manifest(TEST_JOB, spec, run_policy=run_policy)
+def test_a_job_managed_elsewhere_is_left_alone(suspend: bool, spec: dict[str, int], managed_by: str, ours: bool) -> None:
+    manifest = job_manifest(TEST_JOB, spec, run_policy={"managedBy": managed_by, "suspend": suspend})
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), Observed(), START)
-    assert (decided.actions, decided.status, decided.events, decided.wake_at) == ((), None, (), None)
+    assert ((decided.actions, decided.status, decided.events, decided.wake_at) != ((), None, (), None)) is ours
 
 
 def test_a_failure_that_is_recorded_with_a_suspension_is_named_when_it_ends_the_job() -> None:

@@ -190,14 +190,6 @@ def test_new_pods_prefer_other_nodes(run_policy: Manifest, avoids: bool) -> None
     assert spec["affinity"] == {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-@pytest.mark.parametrize("affinity", [None, {"nodeAffinity": None}])
-def test_a_null_is_no_affinity(affinity: Manifest | None) -> None:
-    manifest = a_job(status={"nodeFailures": [{"node": "bad", "count": 2}]}, **N)
-    without = pod_spec(manifest)
-    manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"]["affinity"] = affinity
-    assert pod_spec(manifest) == without
-
-
 def test_a_pod_is_not_restarted_in_place_on_such_a_node() -> None:
     manifest = a_job(restartScope="Job", restartMethod="Auto", status={"nodeFailures": [{"node": "node-1", "count": 1}]}, **N)
     pods = {**RUNNING, "Worker-0": "running,restarted_after 137"}

@@ -118,8 +118,6 @@ def test_runs_that_the_kubelet_restarts_are_on_record(scope: str, shown: list[st
 
 # -- conditions -----------------------------------------------------------------------------------------------------------
 
-RUNNING = Sentence("Running", end="")
-
 
 def shown(conditions: tuple[JobCondition, ...]) -> str:
     return " ".join(f"{c.type}={c.status[0]}" for c in conditions)
@@ -173,16 +171,6 @@ def test_when_a_condition_stops_holding(end: str, moved: bool) -> None:
     assert (stopped.last_update_time != before.last_update_time) == moved
     if not moved:
         assert max(conditions, key=lambda c: c.last_transition_time or "").type == end
-
-
-@pytest.mark.parametrize(("managed_by", "elsewhere"), [
-    pytest.param(None, False, id="unset"), pytest.param("", True, id="empty"),
-    pytest.param("kubeflow.org/training-operator", False, id="ours"),
-    pytest.param("kueue.x-k8s.io/multikueue", True, id="multikueue"), pytest.param("other-job-controller", True, id="other"),
-])  # fmt: skip
-def test_a_job_of_another_manager_is_managed_elsewhere(managed_by: str | None, elsewhere: bool) -> None:
-    job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1}, run_policy={"managedBy": managed_by}))
-    assert job.managed_elsewhere is elsewhere
 
 
 def test_the_last_of_several_conditions_of_a_type_counts() -> None:
