@@ -12,7 +12,7 @@ import yaml
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, of_manifest
-from jobcommon.cli.kubectl_plugin import completions
+from jobcommon.cli.kubectl_plugin import complete
 from jobcommon.cli.plan import checked
 from jobcommon.cli.python import Python, python_of_pods
 from jobcommon.cli.script import Script
@@ -220,8 +220,14 @@ def test_a_script_runs_here_as_a_job(script: Path, env: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("words", "incomplete", "expected"),
-    [([], "wh", ["why"]), (["logs", "digits"], "--fo", ["--follow"]), (["scale", "digits", "--replicas"], "", [])],
+    ("words", "completions"),
+    [(["wh"], ["why"]), (["logs", "digits", "--fo"], ["--follow"]), (["list", "-o", "w"], ["wide"])],
 )
-def test_completion(words: list[str], incomplete: str, expected: list[str]) -> None:
-    assert [line.partition("\t")[0] for line in completions(words, incomplete)] == expected
+def test_completion(
+    words: list[str], completions: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-train", *words])
+    with pytest.raises(SystemExit):
+        complete()
+    assert capsys.readouterr().out.splitlines() == [*completions, ":0"]
