@@ -136,20 +136,6 @@ def test_a_full_disk_is_one_line() -> None:
     assert (done.returncode, done.stderr) == (1, "error: standard output or a file of the cluster: No space left on device\n")
 
 
-STUCK = VALID.replace("          containers:", "          nodeSelector: {disk: fast}\n          containers:")
-
-
-@pytest.mark.cluster
-def test_a_run_that_cannot_progress_ends_and_says_why(tmp_path: Path) -> None:
-    (tmp_path / "job.yaml").write_text(STUCK)
-    done = answered("run", "-f", str(tmp_path / "job.yaml"), "--stuck-after", "5")
-    assert done.returncode == 3, done.stdout + done.stderr
-    cause = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
-    assert "pytorchjob/quick has been stuck for 5 s (--stuck-after): stopping\n" in done.stdout
-    assert f"Worker-0: cannot be scheduled: {cause}; no node has the label disk=fast" in done.stdout
-    assert re.search(r"^ended after \d+:\d\d$", done.stdout, re.MULTILINE)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -197,48 +183,43 @@ def test_help_teaches_by_example(command: str, columns: int, monkeypatch: pytest
     assert re.search(r"^  -.*<[a-z]+>", done.stdout, flags=re.MULTILINE) is None
 
 
+NO_NODE = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
+BOARD = """---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: board}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: any}]}}}
+"""
+#: By what the manifest is: the options, the exit code, and what is printed.
+RUNS: dict[str, tuple[str, str, int, list[str]]] = {
+    "succeeds, and what else there is is applied": (f"{READER}{BOARD}", "", 0, [
+        r"^\S+ namespace/team created$", r"job/board creates no pods here: no controller for Job$",
+        r"^reader-worker-0 \| hello from a file$", r"Succeeded +True .*PyTorchJobSucceeded",
+    ]),
+    "one of two fails": (f"{JOB.format(code=3)}---\n{READER}", "", 1, [
+        r"^pytorchjob/quick\n(.*\n)+.*Failed +True", r"^pytorchjob/reader\n(.*\n)+.*Succeeded +True",
+        r"TYPE(.*\n)+.*Worker-0[^(]*: .*code 3", r"^  the last lines of Worker-0:\n  \| before the end$",
+    ]),
+    "takes too long": (VALID.replace("echo before the end; exit 0", "exec sleep 600"), "--timeout 2", 1, [
+        r"not finished after 2 s \(--timeout\): stopping$",
+    ]),
+    "is stuck": (VALID.replace("          containers:", "          nodeSelector: {disk: fast}\n          containers:"),
+        "--stuck-after 5", 3, [
+        r"pytorchjob/quick has been stuck for 5 s \(--stuck-after\): stopping$", r"^ended after \d+:\d\d$",
+        rf"^Worker-0: cannot be scheduled: {re.escape(NO_NODE)}; no node has the label disk=fast",
+    ]),
+}  # fmt: skip
+
+
 @pytest.mark.cluster
-def test_a_job_that_succeeds_ends_with_0() -> None:
-    done = answered("run", "-f", "-", stdin=VALID)
-    assert done.returncode == 0, done.stderr
-    assert "quick-worker-0 | before the end\n" in done.stdout
-    assert re.search(r"Succeeded +True .*PyTorchJobSucceeded", done.stdout)
+@pytest.mark.parametrize("what", RUNS)
+def test_a_job_is_run_to_its_end_or_a_limit(what: str, tmp_path: Path) -> None:
+    manifest, options, code, printed = RUNS[what]
+    (tmp_path / "job.yaml").write_text(manifest)
+    done = answered("run", "-f", str(tmp_path), *options.split())
+    assert (done.returncode, done.stderr) == (code, ""), done.stdout
+    assert [line for line in printed if not re.search(line, done.stdout, re.MULTILINE)] == [], done.stdout
     assert "\x1b" not in done.stdout, "a pipe gets plain lines"
-    assert done.stderr == ""
-
-
-@pytest.mark.cluster
-def test_a_job_that_fails_ends_with_1_and_tells_what_failed_and_why(tmp_path: Path) -> None:
-    failing = JOB.format(code=3).replace("restartPolicy: Never", "restartPolicy: OnFailure")
-    (tmp_path / "job.yaml").write_text(failing.replace("spec:\n  pytorch", "spec:\n  runPolicy: {backoffLimit: 1}\n  pytorch"))
-    done = answered("run", "-f", str(tmp_path / "job.yaml"))
-    assert done.returncode == 1, done.stderr
-    end = done.stdout.partition("TYPE")[2]
-    assert len(re.findall(r"Worker-0[^(]*: .*code 3", end)) == 1, "the sentence of the diagnosis alone has the cause"
-    assert "  the last lines of Worker-0:\n  | before the end\n" in end
-
-
-@pytest.mark.cluster
-def test_every_document_is_applied_and_every_job_counts(tmp_path: Path) -> None:
-    template = "{spec: {restartPolicy: Never, containers: [{name: c, image: any}]}}"
-    board = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: board}}\nspec: {{template: {template}}}"
-    (tmp_path / "a.yaml").write_text(f"{READER}---\n{board}")
-    (tmp_path / "b.yml").write_text(JOB.format(code=1))
-    done = answered("run", "-f", str(tmp_path))
-    assert done.returncode == 1, "one of two jobs fails"
-    assert "namespace/team created" in done.stdout
-    assert "job/board creates no pods here: no controller for Job\n" in done.stdout
-    assert "reader-worker-0 | hello from a file" in done.stdout
-    assert re.search(r"^pytorchjob/reader\n(.*\n)+.*Succeeded +True", done.stdout, flags=re.MULTILINE)
-    assert re.search(r"^pytorchjob/quick\n(.*\n)+.*Failed +True", done.stdout, flags=re.MULTILINE)
-
-
-@pytest.mark.cluster
-def test_a_job_that_takes_too_long_ends_with_1() -> None:
-    slow = VALID.replace("echo before the end; exit 0", "exec sleep 600")
-    done = answered("run", "-f", "-", "--timeout", "2", stdin=slow)
-    assert done.returncode == 1
-    assert "not finished after 2 s (--timeout): stopping" in done.stdout
 
 
 @pytest.mark.cluster
