@@ -1,4 +1,4 @@
-"""The output of `run`: a line for each thing that happens, and on a terminal the progress bars of replicas below."""
+"""What is shown of jobs that are followed: a line for each thing that happens, and on a terminal progress bars below."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ from rich.text import Text
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus
 from jobcommon.api.text import clean
 from jobcommon.api.time_spent import Phase
-from jobcommon.cli.watch import FollowedJob, FollowedPod, Key
+from jobcommon.cli.followed import FollowedJob, FollowedPod, Key
 
 _STYLES = {
     ConditionType.SUCCEEDED: "green",
@@ -25,6 +25,8 @@ _STYLES = {
 }
 # The part of a condition's message about pods, which have lines of their own.
 _ABOUT_PODS = re.compile(r"; (waiting: |\S+-\d+ restarted ).*", re.DOTALL)
+_HUES = "cyan", "green", "magenta", "yellow"
+COLOURS = *_HUES, "blue", *(f"bright_{hue}" for hue in _HUES), "red"
 # More bars than this would push the lines off the screen.
 MAX_BARS = 12
 # The pods of a larger job are counted; failing ones have a line each, up to `MAX_LIKE_IT` for each cause.
@@ -33,17 +35,39 @@ MAX_LIKE_IT = 3
 PARTS = 4
 
 
-class Frames:
-    """The progress bars of replicas: below the lines that are printed, on a terminal only, until they are complete."""
+class Display:
+    """Prints what happens to `jobs`: the lines of their pods to `console`, and what else there is to `notes`.
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._frames: dict[str, Text] = {}
+    Pods are called by `label`; those that are not `wanted` are left out. As a context manager it shows the lines that pods
+    overwrite, such as progress bars, below the others, on a terminal only.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        jobs: Sequence[FollowedJob] = (),
+        *,
+        notes: Console | None = None,
+        label: Callable[[str], str] = str,
+        wanted: Callable[[str], bool] = lambda _: True,
+        clock: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        self.console = console
+        self._notes = notes or console
+        self._label, self._wanted, self._clock = label, wanted, clock
+        self._begin = clock()
+        self._jobs = {job.key: job for job in jobs}
+        self._pods: dict[int, FollowedPod] = {}
+        self._conditions: dict[Key, tuple[str, ...]] = {}
+        self._told: Counter[tuple[Key, str, str]] = Counter()
+        self._parts: Counter[Key] = Counter()
+        self._colours: dict[str, str] = {}
+        self._bars: dict[str, Text] = {}
         self._live: Live | None = None
 
-    def __enter__(self) -> "Frames":
-        if self._console.is_terminal:
-            self._live = Live(self, console=self._console, refresh_per_second=4, transient=True)
+    def __enter__(self) -> "Display":
+        if self.console.is_terminal:
+            self._live = Live(self, console=self.console, refresh_per_second=4, transient=True)
             self._live.start()
         return self
 
@@ -52,37 +76,7 @@ class Frames:
             self._live.stop()
 
     def __rich__(self) -> Group:
-        return Group(*[*self._frames.values()][:MAX_BARS])
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self._frames.values()))
-
-    def show(self, name: str, text: str, style: str) -> None:
-        """Set the bar of a replica; one that is blank has been cleared."""
-        self._frames.pop(name, None)
-        if text.strip():
-            line = Text.assemble((f"{name} | ", style), clean(text))
-            line.truncate(self._console.width, overflow="ellipsis")
-            self._frames[name] = line
-
-    def end(self, name: str) -> None:
-        """The replica has printed a whole line."""
-        self._frames.pop(name, None)
-
-
-class Display:
-    """Prints what happens to `jobs` as lines to `console`."""
-
-    def __init__(self, console: Console, clock: Callable[[], datetime], jobs: Sequence[FollowedJob] = ()) -> None:
-        self.console = console
-        self.frames = Frames(console)
-        self._clock = clock
-        self._begin = clock()
-        self._jobs = {job.key: job for job in jobs}
-        self._pods: dict[int, FollowedPod] = {}
-        self._conditions: dict[Key, tuple[str, ...]] = {}
-        self._told: Counter[tuple[Key, str, str]] = Counter()
-        self._parts: Counter[Key] = Counter()
+        return Group(*[*self._bars.values()][:MAX_BARS])
 
     @property
     def elapsed(self) -> str:
@@ -91,7 +85,9 @@ class Display:
 
     def say(self, text: str, style: str = "") -> None:
         """One line with the time."""
-        self._print(Text(f"{self._clock():%H:%M:%S} ", style="dim"), Text(clean(text), style=style))
+        # soft_wrap: it stays one line at any width.
+        line = Text.assemble((f"{self._clock():%H:%M:%S} ", "dim"), (clean(text), style))
+        self._notes.print(line, soft_wrap=True)
 
     def condition(self, job: FollowedJob, condition: JobCondition) -> None:
         """A job's state has changed. A change of the part about its pods only is not printed: their own lines were."""
@@ -104,7 +100,7 @@ class Display:
         """A pod's state has changed."""
         self._pods[id(pod)] = pod
         job = self._jobs.get(pod.job)
-        if job is not None and job.wanted > MANY_PODS and not self._is_news(job, pod):
+        if not self._wanted(pod.name) or (job is not None and job.wanted > MANY_PODS and not self._is_news(job, pod)):
             return
         restarts = f", {plural(pod.restarts, 'restart')}" if pod.restarts else ""
         cause = f": {pod.cause}" if pod.cause and not pod.gone else ""
@@ -127,22 +123,27 @@ class Display:
             self.say(f"{job.title} {', '.join([f'{running}/{job.wanted} Running', *others])}", "dim")
         return False
 
-    def frame(self, pod: FollowedPod, text: str) -> None:
-        """A pod has overwritten its last line."""
-        self.frames.show(pod.name, text, "blue")
-
-    def line(self, pod: FollowedPod, text: str) -> None:
+    def line(self, name: str, text: str) -> None:
         """A pod has printed a line."""
-        self.frames.end(pod.name)
-        self._print(Text(f"{pod.name} | ", style="blue"), Text(clean(text)))
+        if self._wanted(name):
+            self._bars.pop(label := self._label(name), None)
+            self.console.print(self._labelled(label, text), soft_wrap=True)
+
+    def frame(self, name: str, text: str) -> None:
+        """A pod has overwritten its last line, which is not complete yet; a blank one has been cleared."""
+        if self._wanted(name):
+            self._bars.pop(label := self._label(name), None)
+            if text.strip():
+                self._bars[label] = line = self._labelled(label, text)
+                line.truncate(self.console.width, overflow="ellipsis")
+
+    def _labelled(self, label: str, text: str) -> Text:
+        colour = self._colours.setdefault(label, COLOURS[len(self._colours) % len(COLOURS)])
+        return Text.assemble((f"{label} | ", colour), clean(text))
 
     def warning(self, about: str, text: str) -> None:
         """The cluster has issued a warning."""
         self.say(f"{about} {text}", "yellow")
-
-    def _print(self, *parts: Text) -> None:
-        # soft_wrap: a pod's line stays one line at any width.
-        self.console.print(Text.assemble(*parts), soft_wrap=True)
 
 
 def plural(count: int, noun: str) -> str:

@@ -4,13 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from rich.console import Console
 
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.cli.display import Display, summary
 from jobcommon.cli.errors import JOB_FAILED, STUCK, UserError
+from jobcommon.cli.followed import FollowedJob
 from jobcommon.cli.jobs.access import Api, Place, connected
 from jobcommon.cli.jobs.lookup import FoundJob, find_job
 from jobcommon.cli.jobs.surroundings import surroundings
@@ -20,7 +20,7 @@ from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.python import Python
 from jobcommon.cli.resources import Cluster, owner_of
 from jobcommon.cli.wanted import Wanted
-from jobcommon.cli.watch import FollowedJob, Follower
+from jobcommon.cli.watch import Follower
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import merge, object_path
 from jobcommon.diagnosis import Diagnosis, diagnose
@@ -50,7 +50,7 @@ async def run_here(
 
     wanted = Wanted.of(manifests, namespace)
     console.print(str(python), soft_wrap=True, highlight=False, markup=False)
-    display = Display(console, datetime.now, wanted.followed)
+    display = Display(console, wanted.followed)
     with refusals():
         async with training_cluster(wanted.frameworks, server=server, python=python.path) as running:
             api = Api(running.client, namespace)
@@ -81,7 +81,7 @@ async def run_on_cluster(
     async with connected(place) as api:
         wanted = Wanted.of(manifests, api.namespace)
         await _refuse_finished(api, wanted)
-        display = Display(console, datetime.now, wanted.followed)
+        display = Display(console, wanted.followed)
         jobs = await _applied(api, wanted, display)
         for job in jobs:
             started(job)
@@ -122,7 +122,7 @@ async def _applied(api: Api, wanted: Wanted, display: Display) -> list[FoundJob]
 
 async def _followed(api: Api, wanted: Wanted, jobs: Sequence[FoundJob], display: Display, limits: Limits) -> int:
     follower = Follower(api.transport, wanted.followed, display, stuck_after=limits.stuck_after)
-    with display.frames:
+    with display:
         try:
             async with asyncio.timeout(limits.timeout):
                 await follower.run(until=lambda: _is_over(follower, limits))

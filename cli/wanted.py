@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jobcommon.cli.errors import UserError
+from jobcommon.cli.followed import FollowedJob
 from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.plan import checked, no_job
-from jobcommon.cli.watch import FollowedJob
 from jobcommon.framework import Framework
 
 OURS = "kubeflow.org"

@@ -2,18 +2,18 @@
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.pod import STOPPING_TAG, PodView, Running, pod_view
-from jobcommon.api.status import ConditionType, JobCondition, JobStatus, read_status
+from jobcommon.api.status import read_status
+from jobcommon.cli.display import Display
+from jobcommon.cli.followed import FollowedJob, FollowedPod, Key
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import Stalls, State
 from jobcommon.client.container_log import ContainerLogs, LogOptions
@@ -21,111 +21,15 @@ from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.list_watch import WatchedObject, list_and_watch
 from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Transport
-from jobcommon.diagnosis.reading import TAIL_LINES
-from jobcommon.framework import Framework
 from jobcommon.reconcile.slots import is_spare
-from jobcommon.sdk.following import Target, states
+from jobcommon.sdk.following import states
 
 # When a job has ended, its logs are complete except for what is still in the pipes.
 DRAIN_SECONDS = 5.0
 
 
-class Key(NamedTuple):
-    """What names a job."""
-
-    kind: str
-    namespace: str
-    name: str
-
-
-@dataclass
-class FollowedJob:
-    """The last known state of a job. `wanted`: the number of its pods; `grace`: they may end by themselves after success;
-    `warnings`: of its manifest.
-    """
-
-    framework: Framework
-    namespace: str
-    name: str
-    wanted: int = 0
-    status: JobStatus = field(default_factory=JobStatus)
-    suspended: bool = False
-    gone: bool = False
-    uid: str = ""
-    grace: bool = False
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> Key:
-        """What names it."""
-        return Key(self.framework.kind, self.namespace, self.name)
-
-    @property
-    def target(self) -> Target:
-        """Where it is."""
-        return Target(self.framework, self.namespace, self.name)
-
-    @property
-    def title(self) -> str:
-        """``pytorchjob/digits``."""
-        return self.target.title
-
-    @property
-    def current(self) -> JobCondition | None:
-        """The current condition: the last one."""
-        return self.status.conditions[-1] if self.status.conditions else None
-
-    @property
-    def over(self) -> bool:
-        """Whether the job has ended or was deleted."""
-        return self.gone or self.status.finished
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether it has succeeded."""
-        return self.status.has(ConditionType.SUCCEEDED)
-
-
-@dataclass
-class FollowedPod:
-    """The last known state of a pod, and the last lines it printed. `cause` is why it does not run, "" if it does."""
-
-    name: str
-    job: Key
-    state: str = ""
-    cause: str = ""
-    progress: State = State.WAITS
-    restarts: int = 0
-    gone: bool = False
-    tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
-
-
-class Audience(Protocol):
-    """Shows events as they happen."""
-
-    def condition(self, job: FollowedJob, condition: JobCondition) -> None:
-        """A job's state has changed."""
-        ...
-
-    def pod(self, pod: FollowedPod) -> None:
-        """A pod's state has changed."""
-        ...
-
-    def line(self, pod: FollowedPod, text: str) -> None:
-        """A pod has printed a line."""
-        ...
-
-    def frame(self, pod: FollowedPod, text: str) -> None:
-        """A pod has overwritten its last line, which is not complete yet: a progress bar."""
-        ...
-
-    def warning(self, about: str, text: str) -> None:
-        """The cluster has issued a warning."""
-        ...
-
-
 class Follower:
-    """Watches `jobs`, their pods and the events about them; reports to `audience`.
+    """Watches `jobs`, their pods and the events about them; prints what happens to `display`.
 
     `tail`: so many of the lines that a log has already.
     """
@@ -134,7 +38,7 @@ class Follower:
         self,
         transport: Transport,
         jobs: Sequence[FollowedJob],
-        audience: Audience,
+        display: Display,
         *,
         stuck_after: float = 0.0,
         tail: int | None = None,
@@ -145,7 +49,7 @@ class Follower:
         self._tail = tail
         self._transport = transport
         self._logs = ContainerLogs(transport)
-        self._audience = audience
+        self._display = display
         self._reading: dict[tuple[str, str, int], asyncio.Task[None]] = {}
         self._warned: set[tuple[str, str]] = set()
         self._moved = asyncio.Event()
@@ -219,7 +123,7 @@ class Follower:
         known = {(c.type, c.status, c.reason, c.message) for c in ([before] if before else [])}
         now = job.current
         if now is not None and (now.type, now.status, now.reason, now.message) not in known:
-            self._audience.condition(job, now)
+            self._display.condition(job, now)
 
     def _saw_pod(self, seen: WatchedObject) -> None:
         metadata, status = seen.body["metadata"], seen.body.get("status") or {}
@@ -236,7 +140,7 @@ class Follower:
         pod.progress = State.GONE if seen.deleted else progress(view)
         self.stalls.pod(key, pod.name, pod.progress, time.monotonic())
         if (pod.state, pod.cause, pod.restarts, pod.gone) != before:
-            self._audience.pod(pod)
+            self._display.pod(pod)
         if not seen.deleted:
             for container in containers:
                 self._read_runs(seen.body, pod, container)
@@ -259,10 +163,10 @@ class Follower:
                 async for text in lines:
                     self.stalls.line(pod.job, pod.name, time.monotonic())
                     if text.endswith("\r"):
-                        self._audience.frame(pod, text)
+                        self._display.frame(pod.name, text)
                         continue
                     pod.tail.append(text)
-                    self._audience.line(pod, text)
+                    self._display.line(pod.name, text)
 
     def _saw_event(self, seen: WatchedObject) -> None:
         event, about = seen.body, seen.body.get("involvedObject", {})
@@ -277,7 +181,7 @@ class Follower:
         known = known or STOPPING_TAG in text  # by the operator, for a restart
         if event.get("type") == "Warning" and not (seen.deleted or known or (name, message) in self._warned):
             self._warned.add((name, message))
-            self._audience.warning(name, message)
+            self._display.warning(name, message)
 
 
 def runs_with_logs(container: Mapping[str, Any]) -> Iterator[tuple[int, bool]]:

@@ -69,14 +69,13 @@ async def logs_command(
       kubectl train logs digits --rank 0,3 --tail 100
       kubectl train logs digits --previous --rank Worker-1
     """
-    from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, follow_logs, print_logs
+    from jobcommon.cli.jobs.logs import Selection, follow_logs, print_logs
 
     if follow and (previous or container or since):
         raise UserError("--follow shows the main containers' runs from now on: leave out --previous, --container, --since")
     found = await find_job(api, job)
     selection = Selection(rank, container, previous, tail, None if since is None else math.ceil(since))
-    printer = Printer(console(), notes(), chosen_pods(found, rank), found)
-    await (follow_logs if follow else print_logs)(api, found, selection, printer)
+    await (follow_logs if follow else print_logs)(api, found, selection, console(), notes())
 
 
 async def list_command(

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
 from io import StringIO
 from typing import Any
 
@@ -10,34 +9,17 @@ import pytest
 from rich.console import Console
 
 from jobcommon.api.status import JobCondition, JobStatus
-from jobcommon.api.text import clean
 from jobcommon.cli.display import Display, summary
+from jobcommon.cli.followed import FollowedJob, FollowedPod
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import STARTED, Stalls, State
-from jobcommon.cli.watch import FollowedJob, FollowedPod, runs_with_logs
+from jobcommon.cli.watch import runs_with_logs
 from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import TransportError
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod, job_manifest
 from tests.runtime.fakes import Answer, ScriptedTransport, reply
-
-
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
-        ("\x1b[31mred\x1b[0m", "red"), ("\x1b[2Jgone", "gone"), ("a\tb", "a\tb"), ("bell\x07 and \x9b31m", "bell and 31m"),
-        ("50%\r100%", "50%100%"), ("a line\r\n", "a line"), ("right \u202eto left\u2069", "right to left"),
-        ("no\n12:00:00 a forged line\u2028and another", "no 12:00:00 a forged line and another"),
-        ("\x1b]0;a title\x07and \x1b]8;;http://a.link\x1b\\text", "and text"),
-        ("\x1b]0;a title without an end", "]0;a title without an end"),
-    ],
-)  # fmt: skip
-def test_control_sequences_are_taken_out(raw: str, shown: str) -> None:
-    assert clean(raw) == shown
-
-
-START = datetime(2026, 1, 1, 12, 0, 0)  # noqa: DTZ001  what a user's clock on the wall shows
 
 
 @pytest.fixture
@@ -51,7 +33,7 @@ def lines(console: Console) -> list[str]:
 
 def test_the_pods_of_a_large_job_are_counted_and_those_like_the_first_three_are_not_named(console: Console) -> None:
     job = FollowedJob(PYTORCH, "default", "demo", 60)
-    display = Display(console, lambda: START, [job])
+    display = Display(console, [job])
     for index in range(60):
         state, cause, progress = ("ErrImagePull", "not found", State.WAITS) if index >= 40 else ("Running", "", State.RUNS)
         display.pod(FollowedPod(f"demo-worker-{index}", job.key, state, cause, progress))

@@ -16,7 +16,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
 from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of, top
-from jobcommon.cli.jobs.logs import Printer, Selection, chosen_pods, follow_logs, print_logs
+from jobcommon.cli.jobs.logs import Selection, chosen_pods, follow_logs, print_logs
 from jobcommon.cli.jobs.lookup import FoundJob, find_job
 from jobcommon.cli.jobs.wait import exit_code, wait_for
 from jobcommon.cli.jobs.why import show, why
@@ -136,7 +136,7 @@ async def test_the_logs_and_the_cause_of_a_job_whose_pods_are_gone() -> None:
             await cluster.send("DELETE", cluster.path("events", event["metadata"]["name"]))
         job = await find_job(api, "gone")
         output = Output.make()
-        await print_logs(api, job, Selection(), Printer(output.console, output.console, lambda _: True, job))
+        await print_logs(api, job, Selection(), output.console, output.console)
         assert output.text.startswith("Worker-0 | reading\nWorker-0 | ModuleNotFoundError")
         made = await why(api, job)
         assert (made.reason, "einops" in made.sentence) == ("ModuleNotFound", True)
@@ -153,13 +153,13 @@ async def test_logs_of_all_replicas_over_restarts(tmp_path: Path) -> None:
         await cluster.until("pods", "demo-worker-0", lambda _: True)
         output, notes = Output.make(), Output.make()
         job = await find_job(api, "demo")
-        await follow_logs(api, job, Selection(), Printer(output.console, notes.console, lambda _: True, job))
+        await follow_logs(api, job, Selection(), output.console, notes.console)
         assert output.text == "Worker-0 | hello\nWorker-0 | \nWorker-0 | world\n" * 2
         assert "Succeeded" in notes.text
         job = await find_job(api, "pytorchjob/demo")
         before, after = Output.make(), Output.make()
-        await print_logs(api, job, Selection(previous=True), Printer(before.console, notes.console, lambda _: True, job))
-        await print_logs(api, job, Selection(tail=1), Printer(after.console, notes.console, lambda _: True, job))
+        await print_logs(api, job, Selection(previous=True), before.console, notes.console)
+        await print_logs(api, job, Selection(tail=1), after.console, notes.console)
     assert before.text == "Worker-0 | hello\nWorker-0 | \nWorker-0 | world\n"
     assert after.text == "Worker-0 | world\n"
 

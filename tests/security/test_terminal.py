@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from datetime import datetime
 from io import StringIO
 from typing import Any
 
@@ -11,16 +10,16 @@ from rich.console import Console
 
 from jobcommon import JobFailed
 from jobcommon.api.status import Failure, JobCondition, JobProgress, JobStatus
+from jobcommon.api.text import clean
 from jobcommon.cli import main
 from jobcommon.cli.display import Display, summary
 from jobcommon.cli.doctor import Finding, Severity
 from jobcommon.cli.doctor_command import as_json, as_text
 from jobcommon.cli.errors import UserError
+from jobcommon.cli.followed import FollowedJob, FollowedPod
 from jobcommon.cli.jobs import why
 from jobcommon.cli.jobs.listing import show_jobs
-from jobcommon.cli.jobs.logs import Printer
 from jobcommon.cli.jobs.lookup import FoundJob
-from jobcommon.cli.watch import FollowedJob, FollowedPod
 from jobcommon.diagnosis import Diagnosis
 from jobcommon.diagnosis.found import Found
 from jobcommon.operators.pytorch import PYTORCH
@@ -59,28 +58,17 @@ def followed() -> tuple[FollowedJob, FollowedPod]:
 
 def run(console: Console) -> None:
     job, pod = followed()
-    display = Display(console, lambda: datetime(2026, 1, 1), [job])  # noqa: DTZ001
+    display = Display(console, [job])
     display.condition(job, CONDITION)
     display.pod(pod)
-    display.line(pod, NASTY)
+    display.line(pod.name, NASTY)
     display.warning("pod/demo", NASTY)
     display.say(NASTY)
     summary(console, job)
 
 
-def logs(console: Console) -> None:
-    printer = Printer(console, console, lambda _pod: True, JOB)
-    job, pod = followed()
-    printer.replica_line("Master-0", NASTY)
-    printer.condition(job, CONDITION)
-    printer.pod(pod)
-    printer.line(pod, NASTY)
-    printer.warning("pod/demo", NASTY)
-
-
 OUTPUTS: dict[str, Callable[[], str]] = {
-    "run": rich(run),
-    "logs": rich(logs),
+    "run and logs": rich(run),
     "list": rich(lambda console: show_jobs(console, [JOB], [Found(PYTORCH, JOB.body)], START, everywhere=True)),
     "why": rich(lambda console: why.show(console, "pytorchjob/demo", DIAGNOSIS, START)),
     "why -o json": lambda: why.as_json("pytorchjob/demo", DIAGNOSIS),
@@ -117,3 +105,17 @@ def test_s11_an_error_of_a_command(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     with pytest.raises(SystemExit):
         main.main()
     assert_harmless(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"), ("\x1b[2Jgone", "gone"), ("a\tb", "a\tb"), ("bell\x07 and \x9b31m", "bell and 31m"),
+        ("50%\r100%", "50%100%"), ("a line\r\n", "a line"), ("right \u202eto left\u2069", "right to left"),
+        ("no\n12:00:00 a forged line\u2028and another", "no 12:00:00 a forged line and another"),
+        ("\x1b]0;a title\x07and \x1b]8;;http://a.link\x1b\\text", "and text"),
+        ("\x1b]0;a title without an end", "]0;a title without an end"),
+    ],
+)  # fmt: skip
+def test_control_sequences_are_taken_out(raw: str, shown: str) -> None:
+    assert clean(raw) == shown
