@@ -5,14 +5,11 @@ import configparser
 import re
 import sys
 import tomllib
-from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import grimp
-import pytest
 
-import localcluster
 from jobcommon.reconcile.features import FEATURES
 from tests.architecture.source import PACKAGES, ROOT, modules, tree
 
@@ -49,25 +46,6 @@ def test_every_part_of_the_library_has_a_place() -> None:
     assert not {f"jobcommon.{part}" for part in parts - free} - {word.strip("()") for word in named}
 
 
-def in_circles(imports: dict[str, set[str]]) -> set[str]:
-    """The modules that import themselves through others, and those between two circles."""
-    left = dict(imports)
-    while True:
-        imported = set[str]().union(*left.values())
-        kept = {module: found & left.keys() for module, found in left.items() if module in imported and found & left.keys()}
-        if kept == left:
-            return set(kept)
-        left = kept
-
-
-@pytest.mark.parametrize("package", ["jobcommon", "localcluster"])
-def test_there_are_no_circles(package: str) -> None:
-    # Imports for types only count: a circle of them means as well that neither module is understood without the other.
-    graph = grimp.build_graph(package, cache_dir=None)
-    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
-    assert in_circles(imports) == set()
-
-
 def test_the_decision_knows_no_optional_feature() -> None:
     """Nor does anything that it imports, so that each can be left out."""
     graph = grimp.build_graph("jobcommon", cache_dir=None)
@@ -92,22 +70,3 @@ def test_the_library_imports_only_what_it_declares() -> None:
             tops = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"jobcommon"}
             undeclared |= {top for top in tops if not declared & {p.lower().replace("_", "-") for p in providers.get(top, ())}}
     assert undeclared == set()
-
-
-def test_the_embedded_cluster_is_reached_by_its_front_door() -> None:
-    """Twelve names of `localcluster`, of which four are modules with names of their own."""
-    names, wrong = set(localcluster.__all__), []
-    doors = {f"localcluster.{name}" for name in ("client", "conformance", "model", "rules")}
-    assert len(names) == 12
-    for folder in ("jobcommon", "operators", "cli", "testutil", "tests", "benchmarks"):
-        for path in (ROOT / folder).rglob("*.py"):
-            text = path.read_text(encoding="utf-8")
-            for node in ast.walk(ast.parse(text)) if "localcluster" in text else ():
-                if isinstance(node, ast.Import):
-                    wrong += [f"{path}: {one.name}" for one in node.names if one.name.startswith("localcluster.")]
-                elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "localcluster":
-                    given = {one.name for one in node.names}
-                    offered = set(import_module(node.module).__all__) if node.module in {*doors, "localcluster"} else set()
-                    if given - offered:
-                        wrong.append(f"{path}: {node.module} {given - offered}")
-    assert not wrong

@@ -1,55 +1,15 @@
-"""Rules of the source code: names, sizes, errors, the reasons of events, sleeps in tests, and who writes."""
+"""Rules of the source code: sizes, errors, the reasons of events, sleeps in tests, and who writes."""
 
 import ast
 import re
-from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
 
 from jobcommon.api import reasons
 from tests.architecture.source import ROOT, modules, tree
-
-#: Type variables, and aliases of one type that each module calls by the same word.
-SHARED = {"T", "Json", "Object", "Query"}
-
-
-def names(module: Path) -> Iterator[str]:
-    """The public names that a module defines at its top."""
-    for node in tree(module).body:
-        match node:
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                found = [name]
-            case ast.Assign(targets=targets):
-                parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
-                found = [part.id for part in parts if isinstance(part, ast.Name)]
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                found = [name]
-            case _:
-                continue
-        yield from (name for name in found if not name.startswith("_"))
-
-
-def library() -> list[Path]:
-    """The modules of the library itself."""
-    return [module for module in modules() if module.parts[0] == "jobcommon"]
-
-
-def test_no_two_modules_define_the_same_public_name() -> None:
-    where = defaultdict(set)
-    for module in library():
-        for name in names(module):
-            where[name].add(str(module))
-    assert {name: found for name, found in where.items() if len(found) > 1 and name not in SHARED} == {}
-
 
 # -- Modules stay small enough to be read at once; ruff holds the limit of functions (PLR0915)
 
 MAX_MODULE = 350
 """Statements. Lines would reward long ones, and comments left out."""
-
-# Of all modules of an operator, which has a framework's facts and hooks. MPI has three API versions, host files and SSH keys;
-# PyTorch's checks know its launchers.
-OPERATORS = {"jax": 15, "mpi": 451, "mxnet": 100, "paddle": 50, "pytorch": 210, "tf": 90, "trainjob": 1200, "xgboost": 25}
 
 
 def statements(code: ast.AST) -> int:
@@ -60,15 +20,6 @@ def statements(code: ast.AST) -> int:
 def test_modules_are_short() -> None:
     sizes = {str(module): statements(tree(module)) for module in modules()}
     assert {module: size for module, size in sizes.items() if size > MAX_MODULE} == {}
-
-
-def test_operators_are_short() -> None:
-    sizes = dict.fromkeys((path.parent for path in modules() if path.match("operators/*/framework.py")), 0)
-    for module in modules():
-        if module.parent in sizes:
-            sizes[module.parent] += statements(tree(module))
-    long = {path.name: size for path, size in sizes.items() if size > OPERATORS.get(path.name, 0)}
-    assert not long, "what more than one kind needs is the library's"
 
 
 # -- No error is lost: what catches every exception uses it, raises, or logs it with its traceback
