@@ -171,25 +171,6 @@ async def test_a_time_limit_says_what_the_job_does() -> None:
             await client(transport).wait("j", timeout=0, progress=False)
 
 
-def failed_pod(name: str, owner: str, code: int) -> dict[str, Any]:
-    state = {"terminated": {"exitCode": code, "reason": "Error"}}
-    owners = [{"kind": "PyTorchJob", "name": "j", "uid": owner, "controller": True}]
-    metadata = {"name": name, "namespace": "default", "uid": name, "ownerReferences": owners}
-    return {"metadata": metadata, "status": {"phase": "Failed", "containerStatuses": [{"name": "pytorch", "state": state}]}}
-
-
-async def test_a_pod_of_another_job_of_that_name_is_not_to_blame() -> None:
-    transport = answers(job("Failed")).on("GET", DEFAULT, reply({"items": [failed_pod("j-chief-0", "of a TFJob", 7)]}))
-    with pytest.raises(JobFailed) as failure:
-        await client(transport).wait("j", progress=False)
-    assert failure.value.exit_code is None
-    assert "j-chief-0" not in str(failure.value)
-    transport = answers(job("Failed")).on("GET", DEFAULT, reply({"items": [failed_pod("j-master-0", "u", 3)]}))
-    with pytest.raises(JobFailed) as failure:
-        await client(transport).wait("j", progress=False)
-    assert failure.value.exit_code == 3
-
-
 def line(second: int, text: str) -> bytes:
     return f"2026-01-01T00:00:{second:02}.000000000Z {text}".encode()
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from jobcommon.operators.pytorch import PYTORCH
-from jobcommon.sdk.async_client import AsyncJobClient
 from jobcommon.sdk.build import build_job, framework_of, program
 from jobcommon.sdk.progress import described
 from jobcommon.spec import read_job
@@ -158,14 +157,6 @@ def test_the_program_calls_the_function() -> None:
 def test_invalid_arguments_of_build_job_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build_job("j", image="i", **given)
-
-
-async def test_submit_refuses_what_kubectl_would() -> None:
-    job = build_job("j", image="i", command=["x"])
-    job["spec"]["runPolicy"]["backofflimit"] = 3
-    nowhere: Any = None
-    with pytest.raises(ValueError, match=r'unknown field; did you mean "backoffLimit"\?'):
-        await AsyncJobClient(nowhere).submit(job)
 
 
 @pytest.mark.parametrize(

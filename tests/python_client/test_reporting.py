@@ -9,7 +9,6 @@ from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from queue import Queue
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ import pytest
 from jobcommon.sdk import reporting
 from jobcommon.sdk.reporting import is_first, status_of
 from localcluster.client import self_signed
-from tests.docs.blocks import blocks
 
 #: what is reported at second 100: step, total, metrics; the first step and its time; percentage, seconds left, and the metrics
 REPORTS: dict[str, tuple[int, float | None, dict[str, Any], tuple[int, float], int | None, int | None, dict[str, str]]] = {
@@ -73,30 +71,6 @@ RANKS: dict[str, tuple[dict[str, str], bool]] = {
 @pytest.mark.parametrize(("environ", "first"), RANKS.values(), ids=RANKS)
 def test_rank_0_reports(environ: dict[str, str], first: bool) -> None:
     assert is_first(environ) == first
-
-
-class Trained:
-    """What the frameworks have at the seventh of 40 steps, under the names that the page uses."""
-
-    global_step, estimated_stepping_batches, callback_metrics = 7, 40, {"loss": 0.5}
-    params, model = {"epochs": 4, "steps": 10}, SimpleNamespace(optimizer=SimpleNamespace(iterations=7))
-
-
-@pytest.mark.parametrize("framework", ["lightning", "keras", "accelerate"])
-def test_the_loops_of_the_page_report(framework: str) -> None:
-    """docs/data-scientist.md"""
-    (block,) = [b for b in blocks() if b.document.name == "data-scientist.md" and b.words == (framework,)]
-    told: list[tuple[Any, Any, Any]] = []
-    names: dict[str, Any] = {
-        "report_progress": lambda step, total, loss: told.append((step, total, loss)),
-        "lightning": SimpleNamespace(Callback=Trained), "keras": SimpleNamespace(callbacks=SimpleNamespace(Callback=Trained)),
-        "loader": range(40), "model": lambda batch: SimpleNamespace(mean=lambda: 0.5),
-        "accelerator": SimpleNamespace(backward=lambda loss: None), "optimizer": SimpleNamespace(step=lambda: None),
-    }  # fmt: skip
-    exec(block.text, names)
-    if "Progress" in names:
-        names["Progress"]().on_train_batch_end(Trained() if framework == "lightning" else 6, {"loss": 0.5})
-    assert (7, 40, 0.5) in told
 
 
 class _Server(BaseHTTPRequestHandler):
