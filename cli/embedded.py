@@ -18,7 +18,6 @@ from urllib.parse import quote
 
 from jobcommon.client import objects
 from jobcommon.client.errors import StatusError, TransportError
-from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import APPLY_PATCH, Request, Response, Transport
 from jobcommon.client.responses import response_error
 from jobcommon.client.transport import HttpTransport, StaticEndpoint
@@ -195,11 +194,7 @@ async def install(transport: Transport, frameworks: Sequence[Framework]) -> None
 
 
 async def define(transport: Transport, *definitions: dict[str, Any]) -> None:
-    """Apply CustomResourceDefinitions and wait until discovery has their kinds, a moment after they are established.
-
-    Raises as `install` does.
-    """
-    waiting = set[str]()
+    """Apply CustomResourceDefinitions and wait until discovery has their kinds. Raises as `install` does."""
     for definition in definitions:
         name = definition["metadata"]["name"]
         query = (("fieldManager", "jobcommon"), ("force", "true"))
@@ -207,13 +202,7 @@ async def define(transport: Transport, *definitions: dict[str, Any]) -> None:
         response = await transport.send(Request("PATCH", f"{DEFINITIONS}/{quote(name)}", query, body, APPLY_PATCH))
         if response.status >= 400:
             raise response_error(response)
-        waiting.add(name)
     async with asyncio.timeout(ESTABLISH_SECONDS):
-        async with aclosing(list_and_watch(transport, DEFINITIONS)) as states:
-            while waiting:
-                seen = await anext(states)
-                if _established(seen.body):
-                    waiting.discard(seen.body["metadata"]["name"])
         for definition in definitions:
             spec = definition["spec"]
             for version in (one["name"] for one in spec["versions"] if one["served"]):
@@ -226,8 +215,3 @@ def _lists(plural: str, discovery: Response) -> bool:
     if discovery.status != 200:
         return False
     return any(resource["name"] == plural for resource in json.loads(discovery.body)["resources"])
-
-
-def _established(definition: dict[str, Any]) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or ()
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)

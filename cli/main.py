@@ -34,6 +34,7 @@ from jobcommon.cli.options import (
 )
 from jobcommon.cli.output import console, prepare_streams
 from jobcommon.cli.run_command import RunCommand, run_command
+from jobcommon.client.config import ConfigError
 
 FRAMEWORKS = tuple(usable())
 
@@ -313,10 +314,10 @@ def main(name: str | None = None) -> None:
     prepare_streams()
     try:
         sys.exit(_answered(name))
-    except UserError as error:
+    except (UserError, ConfigError) as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"error: {clean(line)}\n")
-        sys.exit(error.code)
+        sys.exit(getattr(error, "code", BAD_INPUT))
     except process.Interrupted as interrupted:
         # Another Ctrl-C must not disturb the interpreter, which is ending.
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from jobcommon.cli.configured import configured_cluster
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
-from jobcommon.client.config import Cluster, ConfigError
+from jobcommon.client.config import Cluster, ConfigError, find_cluster
 from jobcommon.framework import Framework
 from jobcommon.runtime import logging
 from jobcommon.runtime.logging import Log
@@ -50,7 +49,7 @@ def log_refresh_errors(cluster: Cluster, log: Log) -> None:
 
 async def operate(frameworks: Sequence[Framework], settings: Settings, kubeconfig: str | None, context: str | None) -> None:
     """Run until SIGTERM or SIGINT, and finish the writes under way. Raises `UserError` if it cannot start."""
-    cluster = await configured_cluster(kubeconfig, context)
+    cluster = await find_cluster(kubeconfig, context)
     log_refresh_errors(cluster, logging.setup(settings.log_format, settings.log_level))
     collect_garbage_rarely()
     try:

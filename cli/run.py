@@ -13,12 +13,12 @@ from jobcommon.cli.errors import JOB_FAILED, STUCK, UserError
 from jobcommon.cli.followed import FollowedJob
 from jobcommon.cli.jobs.access import Api, Place, connected
 from jobcommon.cli.jobs.lookup import FoundJob, find_job
+from jobcommon.cli.jobs.resources import Cluster, owner_of
 from jobcommon.cli.jobs.surroundings import surroundings
 from jobcommon.cli.jobs.wait import exit_code
 from jobcommon.cli.jobs.why import show
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.python import Python
-from jobcommon.cli.resources import Cluster, owner_of
 from jobcommon.cli.wanted import Wanted
 from jobcommon.cli.watch import Follower
 from jobcommon.client.errors import StatusError
@@ -55,7 +55,7 @@ async def run_here(
         async with training_cluster(wanted.frameworks, server=server, python=python.path) as running:
             api = Api(running.client, namespace)
             for name in dict.fromkeys(manifest.namespace or namespace for manifest in manifests):
-                if await Cluster(api.transport).ensure_namespace(name):
+                if await Cluster(api).ensure_namespace(name):
                     display.say(f"namespace/{name} created")
             jobs = await _applied(api, wanted, display)
             for other in wanted.others:
@@ -106,12 +106,12 @@ async def _refuse_finished(api: Api, wanted: Wanted) -> None:
 
 async def _applied(api: Api, wanted: Wanted, display: Display) -> list[FoundJob]:
     """The jobs, once everything is applied; a ConfigMap with a script is deleted with its job."""
-    target = Cluster(api.transport)
+    target = Cluster(api)
     for followed in wanted.followed:
         for warning in followed.warnings:
             display.warning(followed.title, warning)
     for manifest in (*wanted.others, *(job for job, _ in wanted.jobs)):
-        await target.apply(manifest, api.namespace)
+        await target.apply(manifest)
         display.say(f"{manifest.kind.lower()}/{manifest.name} applied")
     jobs = [await find_job(Api(api.transport, job.namespace), job.title) for job in wanted.followed]
     for script in (manifest for manifest in wanted.others if manifest.owned):

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import typer
 
-from jobcommon.cli.configured import configured_cluster
 from jobcommon.cli.dashboard.server import serve_dashboard
 from jobcommon.cli.errors import UserError
+from jobcommon.client.config import find_cluster
 from jobcommon.client.transport import HttpTransport
 from jobcommon.framework import Framework
 
@@ -29,7 +29,7 @@ async def dashboard(
     frameworks: Sequence[Framework], *, namespace: str | None, kubeconfig: str | None, context: str | None, port: int
 ) -> AsyncIterator[str]:
     """The page for a cluster, as long as the context lasts; yields its address. Raises `UserError`."""
-    cluster = await configured_cluster(kubeconfig, context)
+    cluster = await find_cluster(kubeconfig, context)
     transport = HttpTransport(cluster)
     try:
         where = f"{context}, {cluster.base_url}" if context else cluster.base_url

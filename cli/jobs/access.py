@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from jobcommon.cli.configured import configured_cluster
 from jobcommon.cli.errors import JOB_FAILED, UserError, first_of
-from jobcommon.client.config import ConfigError
+from jobcommon.client.config import find_cluster
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.request import Request, Response, Transport
@@ -67,16 +66,14 @@ async def pages(get: Callable[[Query], Awaitable[Object | None]]) -> AsyncIterat
 
 @asynccontextmanager
 async def connected(place: Place) -> AsyncIterator[Api]:
-    """The cluster at `place`. Errors of the kubeconfig, the connection and the server are raised as `UserError`."""
-    cluster = await configured_cluster(place.kubeconfig, place.context)
+    """The cluster at `place`. Raises ConfigError, and `UserError` for errors of the connection and the server."""
+    cluster = await find_cluster(place.kubeconfig, place.context)
     try:
         transport = HttpTransport(cluster, concurrency=AT_ONCE)
         try:
             yield Api(transport, place.namespace or cluster.namespace)
         finally:
             await transport.close()
-    except ConfigError as error:  # the server has refused the credentials, and no others were found
-        raise UserError(str(error)) from None
     except StatusError as error:
         raise UserError(explained(error), JOB_FAILED) from None
     except ClientError as error:

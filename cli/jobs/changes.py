@@ -12,8 +12,8 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.lookup import FoundJob
+from jobcommon.cli.jobs.resources import as_written, owner_of
 from jobcommon.cli.jobs.surroundings import pods_of
-from jobcommon.cli.resources import as_written, owner_of
 from jobcommon.cli.script import SCRIPT_SUFFIX
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, create, delete, merge, object_path
@@ -140,21 +140,13 @@ def _scaled_type(job: FoundJob, wanted: str | None) -> str:
 
 
 def _check_count(job: FoundJob, kind: str, replicas: int) -> None:
-    limits = next(one for one in job.framework.replica_types if one.name == kind)
-    least, most = limits.min_replicas, limits.max_replicas
-    elastic = (job.body.get("spec") or {}).get("elasticPolicy")
-    source = f"of {kind}"
-    if isinstance(elastic, Mapping) and kind == "Worker":
-        source = "of spec.elasticPolicy"
-        least = max(least, _number(elastic.get("minReplicas"), least))
-        most = _number(elastic.get("maxReplicas"), most)
-    if replicas < least or (most is not None and replicas > most):
-        allowed = f"{least} to {most}" if most is not None else f"{least} or more"
-        raise UserError(f"--replicas {replicas}: the limits {source} are {allowed}")
-
-
-def _number(value: object, default: Any) -> Any:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+    """Whether the bounds of an elastic job allow so many; the others are checked with the spec."""
+    elastic: Any = getattr(job.read.spec, "elastic_policy", None) if kind == "Worker" else None
+    if elastic is not None:
+        least, most = elastic.min_replicas or 0, elastic.max_replicas
+        if replicas < least or (most is not None and replicas > most):
+            allowed = f"{least} to {most}" if most is not None else f"{least} or more"
+            raise UserError(f"--replicas {replicas}: the limits of spec.elasticPolicy are {allowed}")
 
 
 def _spelling(job: FoundJob, kind: str) -> str:

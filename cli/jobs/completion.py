@@ -6,6 +6,7 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Place, connected
 from jobcommon.cli.jobs.lookup import all_jobs
+from jobcommon.client.config import ConfigError
 
 # A shell waits for the answer.
 SECONDS = 3.0
@@ -15,7 +16,7 @@ def job_names(incomplete: str) -> list[str]:
     """The jobs of the context's namespace that begin so; none when the cluster cannot be asked."""
     try:
         return asyncio.run(_names(incomplete))
-    except (UserError, TimeoutError):
+    except (UserError, ConfigError, TimeoutError):
         return []
 
 

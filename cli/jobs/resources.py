@@ -6,11 +6,11 @@ from typing import Any
 from urllib.parse import quote
 
 from jobcommon.cli.errors import UserError
+from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.manifests import Manifest
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import create
-from jobcommon.client.request import APPLY_PATCH, Request, Transport
-from jobcommon.client.responses import answered
+from jobcommon.client.request import APPLY_PATCH, Request
 
 MANAGER = "jobcommon"
 _SERVER_SET = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "deletionTimestamp")
@@ -19,27 +19,24 @@ _SERVER_SET = ("uid", "resourceVersion", "generation", "creationTimestamp", "man
 class Cluster:
     """An API server that objects are applied to by server-side apply. Unknown fields are refused, not dropped."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    def __init__(self, api: Api) -> None:
+        self._api = api
         self._kinds: dict[str, Mapping[str, tuple[str, bool]]] = {}
 
-    async def apply(self, manifest: Manifest, namespace: str = "default") -> Mapping[str, Any]:
+    async def apply(self, manifest: Manifest) -> Mapping[str, Any]:
         """Make the object so; its state afterwards. Raises `UserError` naming file, field and fix."""
         try:
-            path = await self._path(manifest, namespace)
-            return await self.put(path, as_written(manifest.body))
+            path = await self._path(manifest)
+            query = (("fieldManager", MANAGER), ("force", "true"), ("fieldValidation", "Strict"))
+            body = json.dumps(as_written(manifest.body)).encode()
+            return await self._api.send(Request("PATCH", path, query, body, APPLY_PATCH))
         except StatusError as refusal:
             raise UserError(f"{manifest.place}: {refusal.message}") from None
-
-    async def put(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Server-side apply of `body` at `path`. Raises StatusError."""
-        query = (("fieldManager", MANAGER), ("force", "true"), ("fieldValidation", "Strict"))
-        return await self._send(Request("PATCH", path, query, json.dumps(body).encode(), APPLY_PATCH))
 
     async def ensure_namespace(self, name: str) -> bool:
         """Create the namespace if it is missing; whether it was."""
         try:
-            await self._send(
+            await self._api.send(
                 create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
             )
         except StatusError as refusal:
@@ -48,7 +45,7 @@ class Cluster:
             return False
         return True
 
-    async def _path(self, manifest: Manifest, namespace: str) -> str:
+    async def _path(self, manifest: Manifest) -> str:
         version = str(manifest.body["apiVersion"])
         root = f"/apis/{version}" if "/" in version else f"/api/{version}"
         kinds = await self._served(root, manifest)
@@ -56,14 +53,14 @@ class Cluster:
             known = ", ".join(sorted(kinds)) or "none"
             raise StatusError(404, message=f'kind: "{manifest.kind}" is not known in {version}; its kinds are: {known}')
         plural, namespaced = kinds[manifest.kind]
-        scope = f"/namespaces/{quote(manifest.namespace or namespace, safe='')}" if namespaced else ""
+        scope = f"/namespaces/{quote(manifest.namespace or self._api.namespace, safe='')}" if namespaced else ""
         return f"{root}{scope}/{plural}/{quote(manifest.name, safe='')}"
 
     async def _served(self, root: str, manifest: Manifest) -> Mapping[str, tuple[str, bool]]:
         """By kind, plural and whether it is namespaced."""
         if root not in self._kinds:
             try:
-                listing = await self._send(Request("GET", root))
+                listing = await self._api.send(Request("GET", root))
             except StatusError as refusal:
                 if refusal.code != 404:
                     raise
@@ -72,9 +69,6 @@ class Cluster:
             found = [r for r in listing.get("resources", ()) if "/" not in r["name"]]
             self._kinds[root] = {r["kind"]: (r["name"], bool(r["namespaced"])) for r in found}
         return self._kinds[root]
-
-    async def _send(self, request: Request) -> Mapping[str, Any]:
-        return answered(await self._transport.send(request))
 
 
 def owner_of(job: Mapping[str, Any]) -> dict[str, Any]:
