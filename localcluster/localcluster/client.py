@@ -3,9 +3,8 @@
 from localcluster.apiserver import ADMIN, ApiError
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.apiserver.users import MASTERS
-from localcluster.certificates import Certificate, self_signed
 from localcluster.cluster import EMBEDDED, REAL, background
-from localcluster.credentials import write_secret
+from localcluster.credentials import Certificate, self_signed, write_secret
 from localcluster.errors import ClientError, StatusError, TransportError
 from localcluster.http_client import Endpoint
 from localcluster.kubeconfig import KubeconfigError, check_free, kubeconfig, written

@@ -21,8 +21,7 @@ from typing import Self
 import msgspec
 
 from localcluster.apiserver.users import MASTERS
-from localcluster.certificates import Certificate, self_signed
-from localcluster.credentials import Credentials, write_secret
+from localcluster.credentials import Certificate, Credentials, self_signed, write_secret
 from localcluster.errors import TransportError
 from localcluster.http_client import Endpoint, HttpTransport
 from localcluster.kubeconfig import kubeconfig

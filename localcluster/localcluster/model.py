@@ -6,8 +6,8 @@ from localcluster.apiserver.registry import CRD_TABLE, resources_of
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Obj, Storage
 from localcluster.controllers.access import Access
+from localcluster.controllers.cleanup import DefinitionController
 from localcluster.controllers.controllers import Controller
-from localcluster.controllers.definitions import DefinitionController
 from localcluster.kubelet import images
 from localcluster.kubelet.lifecycle import TERMINAL, ContainerState, Decision, Run, Settings, decide
 from localcluster.kubelet.options import KubeletOptions

@@ -6,11 +6,11 @@ from typing import Any
 from localcluster import kubernetes_definitions, quantity
 from localcluster.apiserver import typed
 from localcluster.apiserver.crd import validate_crd
+from localcluster.apiserver.discovery import version_priority
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.kinds import pods
-from localcluster.apiserver.kinds.pod_defaults import defaulted
+from localcluster.apiserver.kinds.pods import defaulted
 from localcluster.apiserver.schema import CompiledSchema, compile_schema
-from localcluster.apiserver.version_priority import version_priority
 from localcluster.kubelet.node import machine_capacity
 
 __all__ = [

@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from localcluster import envtest
-from localcluster.certificates import self_signed
 from localcluster.cluster import REAL, local_cluster
+from localcluster.credentials import self_signed
 from localcluster.kubelet.api import Api
 from localcluster.kubelet.server import serve_node
 from localcluster.pod_backend import ExecOptions, LogOptions, Pod, PodBackendError

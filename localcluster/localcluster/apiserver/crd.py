@@ -17,7 +17,7 @@ from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.errors import Cause, invalid, required
 from localcluster.apiserver.schema.rules import compile_rule
 from localcluster.apiserver.schema.values import validator, value_causes
-from localcluster.apiserver.table.custom import compile_path
+from localcluster.apiserver.table import compile_path
 from localcluster.finalizers import CRD_CLEANUP
 
 _SHAPE = jsonschema_rs.Draft202012Validator(

@@ -1,10 +1,10 @@
 """Discovery: which groups, versions and resources there are."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.version_priority import version_priority
 
 Obj = dict[str, Any]
 
@@ -15,6 +15,8 @@ _SUBRESOURCE_KINDS = {
     "exec": ("", "v1", "PodExecOptions"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
+_KUBE_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
+_LEVELS = {None: 0, "beta": 1, "alpha": 2}
 _STATUS_VERBS = ("get", "patch", "update")
 
 
@@ -87,3 +89,15 @@ def core_versions(address: str) -> Obj:
     """The APIVersions of /api."""
     addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
+
+
+def version_priority(version: str) -> tuple[int, int, int, int, str]:
+    """Sort key of version names: GA before beta before alpha, newer first, then other names in alphabetical order.
+
+    Source: "Version priority" in the Kubernetes documentation of CustomResourceDefinition versions.
+    """
+    match = _KUBE_VERSION.fullmatch(version)
+    if match is None:
+        return (1, 0, 0, 0, version)
+    major, level, minor = match.groups()
+    return (0, _LEVELS[level], -int(major), -int(minor or 0), "")

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from localcluster.apiserver.builtin import BUILTIN
+from localcluster.apiserver.discovery import version_priority
 from localcluster.apiserver.resource import Resource, Scale, field_table
 from localcluster.apiserver.schema import compile_schema
 from localcluster.apiserver.storage import Change, Item, Obj, Storage
-from localcluster.apiserver.version_priority import version_priority
 
 
 def resources_of(definition: Obj) -> list[Resource]:

@@ -6,10 +6,8 @@ from typing import Protocol
 
 from localcluster.apiserver.server import ApiServer
 from localcluster.controllers.access import Access
-from localcluster.controllers.definitions import DefinitionController
-from localcluster.controllers.event_ttl import EventTtl
+from localcluster.controllers.cleanup import DefinitionController, EventTtl, NamespaceContents, NamespaceController
 from localcluster.controllers.garbage_collector import GarbageCollector
-from localcluster.controllers.namespaces import NamespaceContents, NamespaceController
 
 
 class Controller(Protocol):

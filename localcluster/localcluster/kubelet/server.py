@@ -12,7 +12,7 @@ from aiohttp import web
 
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.sessions import Session
-from localcluster.certificates import Certificate
+from localcluster.credentials import Certificate
 from localcluster.pod_backend import Pod, PodBackend
 
 DECLARED = ("ExtendWebSocketsToKubelet",)

@@ -16,7 +16,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from localcluster.apiserver.inprocess import InProcessTransport
-from localcluster.certificates import self_signed
+from localcluster.credentials import self_signed
 from localcluster.errors import StatusError
 from localcluster.pod_backend import LogOptions
 from localcluster.request import Request

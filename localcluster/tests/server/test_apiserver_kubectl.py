@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from localcluster.apiserver import ADMIN, ApiServer, Env, User, serve
-from localcluster.certificates import self_signed
 from localcluster.controllers import Controllers
+from localcluster.credentials import self_signed
 from localcluster.kubeconfig import kubeconfig
 from tests.server.api import cr, crd, pod, service
 from tests.server.echo import Echo
