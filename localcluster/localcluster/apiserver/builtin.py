@@ -39,7 +39,6 @@ _STRATEGIES: Mapping[str, Strategy] = {
     ),
     "CustomResourceDefinition": Strategy(
         default=crd.default_crd, on_create=crd.on_create, on_update=crd.on_update, validate=crd.validate_crd,
-        validate_update=crd.validate_update,
     ),
     "ClusterRoleBinding": plain.BINDING, "RoleBinding": plain.BINDING, "ClusterRole": plain.ROLE, "Role": plain.ROLE,
 }  # fmt: skip

@@ -6,7 +6,7 @@ objects are deleted.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
@@ -48,36 +48,28 @@ def _versions(crd: Json) -> list[Json]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def validate_crd(crd: Json, old: Json | None = None) -> list[Cause]:
-    """Why the server refuses the definition, by field; `old` is the stored one on update."""
+def validate_crd(crd: Json) -> list[Cause]:
+    """Why the server refuses the definition, by field."""
     found = value_causes(_SHAPE, crd)
     if found:
         return found
     spec, name = crd["spec"], crd["metadata"].get("name", "")
     if name != f"{spec['names']['plural']}.{spec['group']}":
         found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
-    found += _version_list(crd, spec)
+    found += _version_list(spec)
     for index, entry in enumerate(spec["versions"]):
         path = f"spec.versions[{index}]"
         found += _rule_causes(entry["schema"]["openAPIV3Schema"], f"{path}.schema.openAPIV3Schema")
         found += _columns(entry.get("additionalPrinterColumns") or (), f"{path}.additionalPrinterColumns")
-    return found if old is None else [*found, *_update(crd, old)]
+    return found
 
 
-def _version_list(crd: Json, spec: Json) -> Iterator[Cause]:
+def _version_list(spec: Json) -> Iterator[Cause]:
     names = [one["name"] for one in spec["versions"]]
     if sum(one["storage"] for one in spec["versions"]) != 1:
         yield invalid("spec.versions", names, "must have exactly one version marked as storage version")
     if len(set(names)) != len(names):
         yield invalid("spec.versions", names, "must contain unique version names")
-    for index, stored in enumerate((crd.get("status") or {}).get("storedVersions") or ()):
-        if stored not in names:
-            why = (
-                f"missing from spec.versions; {stored} was previously a storage version, and must remain in spec.versions "
-                f"until a storage migration ensures no data remains persisted in {stored} and removes {stored} from "
-                "status.storedVersions"
-            )
-            yield invalid(f"status.storedVersions[{index}]", stored, why)
 
 
 def _columns(columns: Any, path: str) -> Iterator[Cause]:
@@ -86,15 +78,6 @@ def _columns(columns: Any, path: str) -> Iterator[Cause]:
             compile_path(column["jsonPath"])
         except ValueError as error:
             yield invalid(f"{path}[{index}].jsonPath", column["jsonPath"], str(error))
-
-
-def _update(crd: Json, old: Json) -> Iterator[Cause]:
-    new_spec, old_spec = crd["spec"], old["spec"]
-    if new_spec.get("scope") != old_spec.get("scope"):
-        yield invalid("spec.scope", new_spec.get("scope"), "field is immutable")
-    new_names, old_names = new_spec.get("names") or {}, old_spec["names"]
-    if new_names.get("kind") != old_names.get("kind"):
-        yield invalid("spec.names.kind", new_names.get("kind"), "field is immutable")
 
 
 def established_status(crd: Json, now: str) -> Json:
@@ -164,9 +147,3 @@ def on_update(new: Json, old: Json) -> None:
     known = {condition["type"] for condition in settled["conditions"]}
     others = [condition for condition in before.get("conditions") or () if condition.get("type") not in known]
     new["status"] = {**settled, "conditions": settled["conditions"] + others}
-
-
-def validate_update(new: Json, old: Json) -> Sequence[Cause]:
-    """What only an update can break."""
-    alone = validate_crd(new)
-    return [cause for cause in validate_crd(new, old) if cause not in alone]

@@ -76,14 +76,13 @@ class ApiError(Exception):
     message: str
     details: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    list_meta: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.code} {self.reason}: {self.message}"
 
     def status(self) -> dict[str, Any]:
         """The metav1.Status object."""
-        status = _status("Failure", self.list_meta) | {"message": self.message}
+        status = _status("Failure") | {"message": self.message}
         if self.reason:
             status["reason"] = self.reason
         if self.details is not None:
@@ -96,8 +95,8 @@ class ApiError(Exception):
         return Response(self.code, msgspec.json.encode(self.status()) + b"\n", {**JSON_HEADERS, **self.headers})
 
 
-def _status(status: str, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    return {"kind": "Status", "apiVersion": "v1", "metadata": dict(meta or {}), "status": status}
+def _status(status: str) -> dict[str, Any]:
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": status}
 
 
 def qualified(resource: str, group: str) -> str:
@@ -167,9 +166,9 @@ def method_not_supported(resource: str, group: str, action: str) -> ApiError:
     return ApiError(405, "MethodNotAllowed", message, _details("", group, resource))
 
 
-def expired(message: str, continue_token: str = "") -> ApiError:
+def expired(message: str) -> ApiError:
     """410: the requested history is compacted; list again."""
-    return ApiError(410, "Expired", message, list_meta={"continue": continue_token} if continue_token else {})
+    return ApiError(410, "Expired", message)
 
 
 def too_large_version(asked: int, current: int) -> ApiError:

@@ -21,17 +21,6 @@ def fill(api: Api, *names: str) -> None:
         assert api.post(PODS, pod(name, labels={"app": name, "tier": "web" if name < "c" else "db"})).code == 201
 
 
-def test_an_expired_page_offers_an_inconsistent_rest(api: Api) -> None:
-    fill(api, "a", "b", "c")
-    token = api.get(PODS, limit="1").body["metadata"]["continue"]
-    fill(api, "bb")
-    api.server.storage.compact(api.server.storage.rv)
-    expired = api.get(PODS, **{"limit": "1", "continue": token})
-    assert (expired.code, expired.reason) == (410, "Expired")
-    rest = api.get(PODS, **{"continue": expired.body["metadata"]["continue"]})
-    assert rest.names == ["b", "bb", "c"]
-
-
 def test_bookmarks_and_timeout(api: Api) -> None:
     watch = api.watch(PODS, allowWatchBookmarks="true", timeoutSeconds="150")
     assert watch.stream.next_at == api.now + 60

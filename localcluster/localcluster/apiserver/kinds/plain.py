@@ -4,7 +4,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, forbidden, invalid, required, too_long
+from localcluster.apiserver.errors import Cause, invalid, required, too_long
 from localcluster.apiserver.names import check, config_key, dns1123_label, path_segment
 from localcluster.apiserver.resource import Strategy
 
@@ -14,7 +14,6 @@ Obj = dict[str, Any]
 _SIZE_LIMIT = 1024 * 1024
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _RBAC = "rbac.authorization.k8s.io"
-_IMMUTABLE = "field is immutable when `immutable` is set"
 
 
 def _config_map(obj: Obj) -> Sequence[Cause]:
@@ -31,14 +30,6 @@ def _config_map(obj: Obj) -> Sequence[Cause]:
     return causes
 
 
-def _immutable(new: Obj, old: Obj) -> Sequence[Cause]:
-    """Nothing changes once `immutable` is set."""
-    if not old.get("immutable"):
-        return []
-    causes = [] if new.get("immutable") else [forbidden("immutable", _IMMUTABLE)]
-    return causes + [forbidden(part, _IMMUTABLE) for part in ("data", "binaryData") if new.get(part) != old.get(part)]
-
-
 def _default_secret(obj: Obj) -> None:
     """`type: Opaque`; stringData becomes data."""
     obj.setdefault("type", "Opaque")
@@ -49,22 +40,15 @@ def _default_secret(obj: Obj) -> None:
 
 
 def _secret(obj: Obj) -> Sequence[Cause]:
-    """Keys are valid file names; a TLS secret has both of its own."""
+    """Keys are valid file names."""
     causes: list[Cause] = []
     for key in obj.get("data") or {}:
         causes += check(config_key, f"data[{key}]", key)
-    if obj["type"] == "kubernetes.io/tls":
-        data = obj.get("data") or {}
-        causes += [required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
     return causes
 
 
 def _secret_update(new: Obj, old: Obj) -> Sequence[Cause]:
-    """As for config maps; the type never changes."""
-    causes = list(_immutable(new, old))
-    if new.get("type") != old.get("type"):
-        causes.append(invalid("type", new.get("type"), "field is immutable"))
-    return causes
+    return [] if new.get("type") == old.get("type") else [invalid("type", new.get("type"), "field is immutable")]
 
 
 def _event(obj: Obj) -> Sequence[Cause]:
@@ -114,7 +98,7 @@ def _same_role(new: Obj, old: Obj) -> Sequence[Cause]:
     return []
 
 
-CONFIG_MAP = Strategy(validate=_config_map, validate_update=_immutable)
+CONFIG_MAP = Strategy(validate=_config_map)
 SECRET = Strategy(default=_default_secret, validate=_secret, validate_update=_secret_update)
 EVENT = Strategy(validate=_event)
 NAMESPACE = Strategy(

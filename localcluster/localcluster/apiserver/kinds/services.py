@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from localcluster.apiserver.errors import Cause, duplicate, required
+from localcluster.apiserver.errors import Cause, required
 from localcluster.apiserver.kinds.field_rules import SERVICE
 from localcluster.apiserver.names import check_labels
 from localcluster.apiserver.schema.values import value_causes
@@ -42,23 +42,9 @@ def on_update(new: Obj, old: Obj) -> None:
 
 
 def validate(obj: Obj) -> Sequence[Cause]:
-    """Type, ports and external name."""
+    """Type and ports."""
     spec = obj["spec"]
-    ports: Sequence[Obj] = spec.get("ports") or []
     causes = value_causes(SERVICE, {"spec": spec})
-    if spec["type"] == "ExternalName":
-        if not spec.get("externalName"):
-            causes.append(required("spec.externalName"))
-    elif not ports and spec.get("clusterIP") != "None":
+    if not spec.get("ports") and spec.get("clusterIP") != "None" and spec["type"] != "ExternalName":
         causes.append(required("spec.ports"))
-    seen: set[Any] = set()
-    for index, port in enumerate(ports):
-        path, name, number = f"spec.ports[{index}]", port.get("name"), (port["port"], port["protocol"])
-        if not name and len(ports) > 1:
-            causes.append(required(f"{path}.name"))
-        if name in seen:
-            causes.append(duplicate(f"{path}.name", name))
-        if number in seen:
-            causes.append(duplicate(path, dict(zip(("port", "protocol"), number, strict=True))))
-        seen |= {name, number} if name else {number}
     return causes + check_labels(spec.get("selector") or {}, "spec.selector")

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from localcluster.apiserver.call import Call
-from localcluster.apiserver.errors import ApiError, bad_request, expired, forbidden, invalid_object, not_supported
+from localcluster.apiserver.errors import bad_request, forbidden, invalid_object, not_supported
 from localcluster.apiserver.representation import transform
 from localcluster.apiserver.selectors import parse_fields, parse_labels
 from localcluster.apiserver.storage import Item, Table
@@ -15,12 +15,6 @@ from localcluster.apiserver.watch import Encode, Scope, WatchOptions, WatchStrea
 from localcluster.request import Response
 
 _MATCHES = ("Exact", "NotOlderThan")
-_CONTINUE_EXPIRED = (
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
-    "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
-    "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
-    "time the first chunk was returned and now may show up in the list."
-)
 
 
 def scope_of(call: Call) -> Scope:
@@ -61,18 +55,10 @@ def select(call: Call, scope: Scope) -> tuple[list[Item], dict[str, Any]]:
     storage, table = call.storage, call.storage.table(call.resource.storage_key)
     limit = _natural(call.query.get("limit", "0"), "limit")
     token = call.query.get("continue", "")
-    asked = _list_version(call, limit, token)
-    rv, start = asked
+    rv, start = _list_version(call, limit, token)
     storage.check_version(rv or 0)
-    if token:
-        try:
-            candidates = table.sorted(scope.namespace or None) if rv is None else table.snapshot(rv, scope.namespace or None)
-        except ApiError:
-            # The client may continue from here, inconsistently: the new token has no version.
-            raise expired(_CONTINUE_EXPIRED, _token(-1, start)) from None
-        candidates = [item for item in candidates if _place(item, scope) > start]
-    elif rv is not None:
-        candidates = table.snapshot(rv, scope.namespace or None)
+    if rv is not None:
+        candidates = [item for item in table.snapshot(rv, scope.namespace or None) if _place(item, scope) > start]
     else:
         candidates = _candidates(table, scope)
     shown_rv = storage.rv if rv is None else rv
@@ -111,8 +97,7 @@ def _list_version(call: Call, limit: int, token: str) -> tuple[int | None, str]:
     if token:
         if text not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
-        rv, start = _parse_token(token)
-        return (None if rv < 0 else rv), start
+        return _parse_token(token)
     if version is None or version == 0:
         return None, ""
     call.storage.check_version(version)
