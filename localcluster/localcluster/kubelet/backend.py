@@ -3,9 +3,8 @@
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from localcluster.kubelet.container import ContainerProcess
+from localcluster.kubelet.container import ContainerProcess, run_exec
 from localcluster.kubelet.logs import read_log
-from localcluster.kubelet.session import run_exec
 from localcluster.kubelet.worker import PodWorker
 from localcluster.pod_backend import ExecOptions, ExecStreams, LogOptions, Pod, PodBackendError
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import aiohttp
 
+from localcluster.kubelet.container import run_quietly
 from localcluster.kubelet.lifecycle import Container
-from localcluster.kubelet.session import run_quietly
 from localcluster.pod_backend import PodBackendError
 
 Probe = Mapping[str, Any]

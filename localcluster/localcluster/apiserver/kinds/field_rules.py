@@ -13,7 +13,7 @@ import jsonschema_rs
 from localcluster.apiserver import builtin_schemas
 from localcluster.apiserver.builtin_schemas import REF_PREFIX, Json
 from localcluster.apiserver.names import FORMATS
-from localcluster.apiserver.schema.trim import trim
+from localcluster.apiserver.schema.walk import trim
 
 #: Type -> the rules of its fields.
 RULES: Json = json.loads(resources.files("localcluster.apiserver.kinds").joinpath("field_rules.json").read_text())

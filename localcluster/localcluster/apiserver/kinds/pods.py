@@ -9,7 +9,7 @@ from localcluster.apiserver.errors import Cause, forbidden, invalid
 from localcluster.apiserver.json_copy import json_copy
 from localcluster.apiserver.kinds.field_rules import POD_DEFAULTS
 from localcluster.apiserver.kinds.pod_spec import validate_spec
-from localcluster.apiserver.schema import defaults
+from localcluster.apiserver.schema import walk
 from localcluster.quantity import parse_quantity
 
 Obj = dict[str, Any]
@@ -171,7 +171,7 @@ def default_pod_spec(spec: Obj) -> None:
             volume["emptyDir"] = {}
         if "image" in volume:
             volume["image"].setdefault("pullPolicy", _pull_policy(volume["image"].get("reference") or ""))
-    defaults.default(POD_DEFAULTS, spec)
+    walk.default(POD_DEFAULTS, spec)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account

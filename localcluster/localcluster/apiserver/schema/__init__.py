@@ -5,8 +5,7 @@ from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json, crd_root
 from localcluster.apiserver.errors import Cause
-from localcluster.apiserver.schema import defaults, rules, values
-from localcluster.apiserver.schema.trim import trim
+from localcluster.apiserver.schema import rules, values, walk
 
 #: With one of these errors no CEL rule runs: it may rely on what failed.
 _BLOCKING = ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
@@ -23,21 +22,21 @@ class CompiledSchema:
 
     def __init__(self, version: Json) -> None:
         self.node: Json = crd_root(version)
-        self._defaults = trim(self.node, lambda one: "default" in one)
-        self._lists = trim(self.node, values.has_unique_items)
-        self._rules = trim(self.node, rules.has_rules)
+        self._defaults = walk.trim(self.node, lambda one: "default" in one)
+        self._lists = walk.trim(self.node, values.has_unique_items)
+        self._rules = walk.trim(self.node, rules.has_rules)
         if self._rules is not None:
             self._rules = rules.compile_rules(self._rules, self.node)
         self._values = values.validator(self.node)
 
     def prune(self, value: Json) -> list[str]:
         """Drops unknown fields in place and returns their paths."""
-        return defaults.prune(self.node, value)
+        return walk.prune(self.node, value)
 
     def default(self, value: Json) -> None:
         """Sets the schema's defaults in place; prune first."""
         if self._defaults is not None:
-            defaults.default(self._defaults, value)
+            walk.default(self._defaults, value)
 
     def validate(self, new: Json, old: Json | None = None, known: Sequence[Cause] = ()) -> list[Cause]:
         """What is wrong with the object, by field. `old` is the stored object on update, for transition rules.

@@ -18,7 +18,7 @@ import msgspec
 from localcluster.apiserver import cel
 from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.errors import Cause
-from localcluster.apiserver.schema.trim import branches, step
+from localcluster.apiserver.schema.walk import branches, step
 
 #: How many verdicts are remembered at one place of a schema.
 _MOST_KNOWN = 1024

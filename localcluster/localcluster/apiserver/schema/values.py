@@ -13,7 +13,7 @@ import jsonschema_rs
 from localcluster.apiserver import names
 from localcluster.apiserver.builtin_schemas import Json
 from localcluster.apiserver.errors import Cause, duplicate, invalid, not_supported, required
-from localcluster.apiserver.schema.trim import branches, step
+from localcluster.apiserver.schema.walk import branches, step
 
 _DURATION = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h|d|w))+|[+-]?0")
 
