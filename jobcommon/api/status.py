@@ -19,7 +19,6 @@ MAX_MESSAGE = 1024
 MAX_OUTPUT = 2048
 """Of the last lines of a failed run so many characters are kept, as the kubelet keeps them of a log."""
 MAX_METRICS = 256
-MAX_REPLACED = 10
 MAX_ATTEMPT = 999_999
 """The highest number of an attempt; a higher one is not ours, and is ignored. With the pauses between attempts, years away."""
 MAX_COUNT = 2**31 - 1
@@ -212,9 +211,6 @@ class JobStatus(ApiModel):
         None, description="When a restart, in place or by a new pod, a disruption or a new attempt was last recorded."
     )
     last_restart_cause: str | None = Field(None, description="Why the job last restarted.")
-    replaced_pods: dict[str, str] = Field(
-        default_factory=dict, description="Why replicas got new pods in the last restart in place; at most 10."
-    )
     trainer_status: TrainerStatus | None = Field(None, description="The last report of the program, if reportProgress is set.")
     progress: JobProgress | None = Field(None, description="Progress derived from the reports.")
     stall: StallRecord | None = Field(None, description="The stall of a job that is Stalled.")

@@ -7,22 +7,21 @@ sets the image that ran, by its digest and under a tag of the attempt. With a ne
 delay between attempts is the operator's.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import islice
 from math import inf
 from typing import Any
 
 import msgspec
 
-from jobcommon.api import labels
+from jobcommon.api import labels, reasons
 from jobcommon.api.job import RestartPolicy, template_for
 from jobcommon.api.observed import IMAGES, IMAGES_LATER
 from jobcommon.api.pod import STOPPING_TAG, PodView, Running, Terminated, Waiting
 from jobcommon.api.replica import Replica
-from jobcommon.api.status import MAX_REPLACED, ConditionType, JobStatus
+from jobcommon.api.status import ConditionType
 from jobcommon.api.template import Positions, Templates, mapping_of, mappings_in
 from jobcommon.api.timestamp import format_time, parse_time, trusted
 from jobcommon.framework import Job
@@ -32,7 +31,7 @@ from jobcommon.reconcile import limits, node_loss
 from jobcommon.reconcile.attempts import RestartInPlace
 from jobcommon.reconcile.ending import failures_in_place
 from jobcommon.reconcile.intents import Course, RestartPod
-from jobcommon.reconcile.plan import Action, SetImage
+from jobcommon.reconcile.plan import NORMAL, Action, Event, SetImage, names_in_short
 from jobcommon.reconcile.rendering import Note
 from jobcommon.reconcile.slots import Slot, holds_node, is_spare
 from jobcommon.reconcile.view import Lifecycle, PodShape, Proposal, Remark, View
@@ -40,14 +39,13 @@ from jobcommon.reconcile.view import Lifecycle, PodShape, Proposal, Remark, View
 # After its grace period, a container that does not stop has this many seconds more: a busy kubelet needs some.
 STOP_SECONDS = 30.0
 _DEFAULT_GRACE = 30
+_MAX_NAMED = 10
 _CHANGED = "its template or configuration has been changed"
 _PULL_ERRORS = ("ErrImagePull", "ImagePullBackOff")
 
 
 class InPlace(PodShape, Lifecycle):
     """Restarts in place, in one pass."""
-
-    fields = ("replaced_pods",)
 
     def __init__(self, view: View) -> None:
         self._situation, self._job = view, view.job
@@ -78,7 +76,9 @@ class InPlace(PodShape, Lifecycle):
         for slot in slots.living if self._job.attempt else ():
             if _is_pulled_in_vain(self._job, slot):
                 yield RestartPod(slot.pod.uid, put_back(slot))
-        yield from (Remark(ConditionType.RESTARTING, note) for note in self._notes())
+        for note in self._notes():
+            yield Remark(ConditionType.RESTARTING, note)
+            yield Event(NORMAL, reasons.of_kind(self._job.kind, reasons.RESTARTING), str(note), lasting=True)
 
     def first_start(self, slot: Slot) -> Sequence[Action] | None:
         """The start of a pod whose program has not begun, of a replica of the attempt; None if the pod is of no use."""
@@ -115,42 +115,30 @@ class InPlace(PodShape, Lifecycle):
         annotations = {**(pod["metadata"].get("annotations") or {}), **made}
         return pinned({**pod, "metadata": {**pod["metadata"], "annotations": annotations}}, self._images)
 
-    def record(self, status: JobStatus) -> Mapping[str, Any]:
-        """The replicas of the attempt whose pods are made anew."""
-        return {"replaced_pods": self.replaced}
-
     def _notes(self) -> Iterable[Note]:
         """The replicas that get new pods, by reason."""
         by_reason: dict[str, list[str]] = {}
-        for name, why in self.replaced.items():
+        for name, why in self._replaced():
             by_reason.setdefault(why, []).append(name)
-        more = " and others" if len(self.replaced) == MAX_REPLACED else ""
-        get = {(1, ""): "gets a new pod"}
         return [
-            Note(f"{', '.join(names)}{more} {get.get((len(names), more), 'get new pods')} because {why}")
+            Note(f"{names_in_short(names, _MAX_NAMED)} {'gets a new pod' if len(names) == 1 else 'get new pods'} because {why}")
             for why, names in by_reason.items()
         ]
 
-    @cached_property
-    def replaced(self) -> dict[str, str]:
-        """The replicas of the attempt whose pods are made anew although the job restarts in place, and why."""
+    def _replaced(self) -> Iterator[tuple[str, str]]:
+        """The replicas whose pods are to be made anew although the job restarts in place, and why."""
         situation, job = self._situation, self._job
-        known, slots = job.status.replaced_pods, situation.slots.earlier
+        slots = tuple(slot for slot in situation.slots.earlier if not slot.deleting)
         if situation.accounting.attempt > job.attempt:
             counted = job.status.model_copy(update={"node_failures": node_loss.counted(job, situation.accounting.entries)})
             # Without a node it may be left out of the new attempt: the next pass knows its size.
-            placed = tuple(slot for slot in situation.slots.ours if slot.pod.scheduled)
-            job, known, slots = replace(job, status=counted), {}, placed
-        elif not job.status.has(ConditionType.RESTARTING) or situation.keeps_attempt:
-            return known
-        # One that is not asked for any more is not in the next attempt.
-        asked = (slot for slot in slots if job.has(slot.replica) and slot.replica.index < job.asked_of(slot.replica.type))
-        wanted = {str(slot.replica): slot for slot in asked if job.restarts_in_place}
-        # What a watch has shown late may be no obstacle any more.
-        known = {name: why for name, why in known.items() if name not in wanted or self._obstacle(wanted[name], job)}
-        found = ((name, self._obstacle(slot, job)) for name, slot in wanted.items() if name not in known)
-        new = ((name, why) for name, why in found if why)
-        return {**known, **dict(islice(new, max(MAX_REPLACED - len(known), 0)))}
+            slots = tuple(slot for slot in situation.slots.ours if slot.pod.scheduled)
+            job = replace(job, status=counted)
+        for slot in slots if job.restarts_in_place and not situation.keeps_attempt else ():
+            # One that is not asked for any more is not in the next attempt.
+            asked = job.has(slot.replica) and slot.replica.index < job.asked_of(slot.replica.type)
+            if asked and (why := self._obstacle(slot, job)):
+                yield str(slot.replica), why
 
     @cached_property
     def _size(self) -> str:

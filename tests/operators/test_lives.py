@@ -230,7 +230,7 @@ def test_the_launcher_waits_for_ready_workers(suspended: bool) -> None:
     unready(world, "demo-worker-1")
     world.settle()
     assert "demo-launcher" not in world.pods
-    assert "; Launcher waits for the replicas that it needs" in world.status["conditions"][-1]["message"]
+    assert "Launcher waits for the replicas that it needs" in world.status["conditions"][-1]["message"]
     world.pods["demo-worker-1"] = world.pods["demo-worker-1"].running()
     world.settle()
     assert "demo-launcher" in world.pods
@@ -252,7 +252,7 @@ def test_no_launcher_is_created_before_all_its_workers(policy: str) -> None:
         world.step()
     world.run("demo-worker-1").step()
     assert set(world.pods) == {"demo-worker-0", "demo-worker-1"}
-    assert "; Launcher waits for the replicas that it needs" in world.status["conditions"][-1]["message"]
+    assert "Launcher waits for the replicas that it needs" in world.status["conditions"][-1]["message"]
     del world.pods["demo-worker-0"]
     world.start().start()
     assert (world.current, world.status.get("restarts")) == ("Running", None)
@@ -269,7 +269,7 @@ def test_no_launcher_is_started_again_in_its_pod_before_all_its_workers(policy: 
     world.react()
     world.wait(300)
     assert (world.runs["demo-launcher"], world.current) == (1, "Restarting")
-    assert "; Launcher waits for the replicas that it needs" in world.status["conditions"][-1]["message"]
+    assert "Launcher waits for the replicas that it needs" in world.status["conditions"][-1]["message"]
     world.refused, world.room = frozenset(), 3
     world.react().wait(300)
     assert (world.runs["demo-launcher"], world.current, world.status.get("restarts")) == (2, "Running", None)

@@ -231,8 +231,7 @@ GIVEN_UP = {
 
 
 @pytest.mark.parametrize(("state", "after", "why"), GIVEN_UP.values(), ids=GIVEN_UP)
-def test_the_condition_names_pods_that_are_given_up_later(state: str, after: int, why: str) -> None:
-    """Until all run again, also when the pod is gone."""
+def test_an_event_names_pods_that_are_given_up_later(state: str, after: int, why: str) -> None:
     cluster = world()
     cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).settle()
     uids = {name: pod.view.uid for name, pod in cluster.pods.items()}
@@ -243,15 +242,11 @@ def test_the_condition_names_pods_that_are_given_up_later(state: str, after: int
     for method, *numbers in (one.split() for one in state.split(",")):
         first = getattr(first, method)(*map(int, numbers))
     hold(cluster, "demo-master-0", "demo-worker-0").put(first).tick(after).settle()
-    said = f"; waiting: Worker-1 gets a new pod because {why}"
-    assert said in cluster.job.status.conditions[-1].message
+    assert f"Worker-1 gets a new pod because {why}" in {event.message for event in cluster.events}
     cluster.stop_terminating().settle()
     assert uids["demo-worker-1"] != cluster.pods["demo-worker-1"].view.uid
-    assert said in cluster.job.status.conditions[-1].message
     begin(cluster, "demo-master-0", "demo-worker-0").run().settle()
     assert cluster.current == "Running"
-    assert said not in cluster.job.status.conditions[-1].message
-    assert cluster.status["replacedPods"] == {"Worker-1": why}
 
 
 @pytest.mark.parametrize(("after", "replaced"), [(59, []), (60, ALL)])
@@ -298,7 +293,8 @@ def test_a_pod_of_which_it_is_unknown_what_it_was_made_from_is_made_anew() -> No
     own = {key: text for key, text in pod.view.annotations.items() if key != labels.TEMPLATE}
     cluster.put(pod._with(metadata={"annotations": own}))
     cluster.put(cluster.pods["demo-worker-0"].restarted_after(137)).step()
-    assert cluster.status["replacedPods"] == {"Worker-1": "its template or configuration has been changed"}
+    why = "Worker-1 gets a new pod because its template or configuration has been changed"
+    assert why in cluster.job.status.conditions[-1].message
 
 
 def test_a_pod_is_made_anew_only_as_it_was_seen() -> None:
@@ -306,11 +302,11 @@ def test_a_pod_is_made_anew_only_as_it_was_seen() -> None:
     cluster = world()
     seen = Pod.of(TEST_JOB, cluster.job, "Worker", 1)._with(metadata=cluster.pods["demo-worker-1"].raw["metadata"])
     cluster.put(seen.scheduled()).put(cluster.pods["demo-worker-0"].restarted_after(137)).step()
-    assert cluster.status["replacedPods"] == {"Worker-1": "it has not started"}
+    assert "Worker-1 gets a new pod because it has not started" in cluster.job.status.conditions[-1].message
     (delete,) = (action for action in cluster.step(writes=0).actions if isinstance(action, Delete))
     assert (delete.name, delete.resource_version) == ("demo-worker-1", cluster.pods["demo-worker-1"].view.resource_version)
     cluster.put(cluster.pods["demo-worker-1"].running()).step()
-    assert "replacedPods" not in cluster.status, "it is kept"
+    assert "new pod" not in cluster.job.status.conditions[-1].message, "it is kept"
 
 
 #: the image that the tag of one replica's pod was when it was pulled, and how that of another ends

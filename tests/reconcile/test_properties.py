@@ -181,7 +181,7 @@ STATUSES = st.fixed_dictionaries(
         "gatheringSince": MOMENTS,
         "startTime": MOMENTS, "lastResizeTime": MOMENTS, "lastRestartTime": MOMENTS, "completionTime": MOMENTS,
         "countedPods": st.lists(st.sampled_from(UIDS), max_size=3), "stoppedPods": st.lists(st.sampled_from(UIDS), max_size=3),
-        "replacedPods": st.just({"Worker-0": "it has ended"}), "awaitedCheckpoint": st.just("1"),
+        "awaitedCheckpoint": st.just("1"),
         "restarts": st.integers(0, 9), "nodeFailures": st.just([{"node": "node-1", "failures": 3}]),
         "replicaStatuses": st.sampled_from([{"Worker": {"succeededIndexes": "0"}}, {"Worker": {"failedRuns": 2, "active": 1}}]),
     },

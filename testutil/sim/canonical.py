@@ -59,9 +59,6 @@ def canonical(table: str, obj: Mapping[str, Any]) -> Obj:
     status = masked.get("status")
     if isinstance(status, dict) and "conditions" in status:
         status["conditions"] = _conditions(status["conditions"], pod=table == "pods")
-    if isinstance(status, dict) and isinstance(status.get("replacedPods"), dict):
-        # Of several reasons to make a pod anew the first is given, and by a later look the pod may have ended as well.
-        status["replacedPods"] = sorted(status["replacedPods"])
     if isinstance(status, dict) and isinstance(status.get("failures"), list):
         # How the others end that were stopped with a failed job depends on when they began.
         own = [failure for failure in status["failures"] if failure.get("reason") != STOPPED]
