@@ -240,7 +240,7 @@ async def test_another_cluster(tmp_path_factory: pytest.TempPathFactory) -> None
             await there.finish(framework, name, sum(replicas.values()))
             await here.until(framework, name, "Succeeded")
             assert not await here.pods(name)
-        await asyncio.gather(*(one.api.call("POST", RUNTIMES, runtime(name="plain")) for one in (here, there)))
+        await asyncio.gather(*(one.api.call("POST", RUNTIMES, runtime(name="bare")) for one in (here, there)))
         await train(here, "t", 2, "away", annotations={"training.kubeflow.org/run-policy.backoffLimit": "0"})
         await there.runs("t", 2)
         assert (await here.job(TRAINJOB, "t"))["spec"]["managedBy"] == MULTIKUEUE
@@ -275,7 +275,7 @@ async def test_train_jobs(tmp_path: Path) -> None:
 
 
 async def train(
-    there: Cluster, name: str, nodes: int, queue: str = "team", labels: Obj | None = None, runs: str = "plain", **spec: object
+    there: Cluster, name: str, nodes: int, queue: str = "team", labels: Obj | None = None, runs: str = "bare", **spec: object
 ) -> None:
     trainer = {"numNodes": nodes, "image": "i", "resourcesPerNode": CPU["resources"]}
     job = train_job(name, runtimeRef={"name": runs}, trainer=trainer, **spec)
@@ -322,7 +322,7 @@ async def two_roles(there: Cluster) -> None:
 
 
 async def a_preemption_waits_for_the_last_pod(there: Cluster) -> None:
-    await there.api.call("POST", RUNTIMES, runtime(name="plain"))
+    await there.api.call("POST", RUNTIMES, runtime(name="bare"))
     await train(there, "low", 4)
     await there.runs("low", 4)
     before = await there.uids("low")
