@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from jobcommon.api.labels import JOB_LABELS
 from jobcommon.api.pod import STOPPING_TAG
 from jobcommon.framework import Framework
 from jobcommon.operators.jax import JAX
@@ -20,12 +21,16 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.testutil.real import steps as do
+from jobcommon.testutil.real.containers import NODE
 from jobcommon.testutil.real.run import IMAGE, JOB
 from jobcommon.testutil.real.steps import Step
 
 Manifest = dict[str, Any]
 HOLD = "jobcommon.test/hold"
 EVICTED = "EvictionByEvictionAPI"
+#: The label of a node, with a name after it: rows share the nodes.
+OFFER = "jobcommon.test/offers-"
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 ELECTED = ("--leader-elect", "--lease-name", "training-operators")
 GATED: Manifest = {"schedulingGates": [{"name": "jobcommon.test/gate"}]}
 #: The n-th run in a pod waits for the n-th line of the annotation. Only `sleep` is a process: many rows run at once.
@@ -183,6 +188,14 @@ M, W = "master-0", "worker-0"
 BOTH, FINISH, ends = do.run(M, W), PYTORCHJOB.finish, PYTORCHJOB.ends
 
 
+def scale(workers: int) -> Step:
+    return do.kubectl("scale", f"pytorchjob/{JOB}", f"--replicas={workers}")
+
+
+def delete_job(cascade: str) -> Step:
+    return do.kubectl("delete", "pytorchjob", JOB, f"--cascade={cascade}")
+
+
 def suspensions() -> Iterator[Row]:
     """Pods that a suspension stops are no failures, whatever they answer SIGTERM with and whenever the operator sees it."""
     codes = (("Never", 143), ("Never", 1), ("ExitCode", 1), ("ExitCode", 143), ("OnFailure", 143))
@@ -202,6 +215,8 @@ def suspensions() -> Iterator[Row]:
 
 def deletions() -> Iterator[Row]:
     """Pods that others delete are disruptions under every policy."""
+    # As for a quarantine.
+    unlabelled = do.kubectl("label", "pod", f"{JOB}-{W}", *(f"{label}-" for label in JOB_LABELS))
     for how, operator in product(("Never", "ExitCode", "OnFailure"), ("up", "down")):
         asked: tuple[Step, ...] = (do.delete(W), do.ending(W))
         if operator == "down":
@@ -218,15 +233,15 @@ def deletions() -> Iterator[Row]:
         state=FAILED, pods={W: ("Failed DeadlineExceeded 0",)}, reason="TFJobFailed")
     stopped: Mapping[str, Any] = {"state": "", "pods": dict.fromkeys((M, W), ("Failed 143",))}
     for propagation in ("Background", "Foreground"):
-        yield Row(f"the job is deleted, {propagation}", (BOTH, do.delete_job(propagation)), **stopped)
+        yield Row(f"the job is deleted, {propagation}", (BOTH, delete_job(propagation.lower())), **stopped)
     yield Row("the job is deleted, Orphan, operator down",
-        (BOTH, do.operator_dies(), do.delete_job("Orphan"), do.operator_starts(), do.freed(M, W)),
+        (BOTH, do.operator_dies(), delete_job("orphan"), do.operator_starts(), do.freed(M, W)),
         state="", pods=dict.fromkeys((M, W), ("Running",)))
     yield Row("the namespace is deleted", (BOTH, do.delete_namespace()), **stopped)
     yield Row("a pod loses its labels",
-        (BOTH, do.unlabelled(W), do.freed(W), do.delete(W), do.replaced(W), *FINISH), pods=ends("Failed 143"))
+        (BOTH, unlabelled, do.freed(W), do.delete(W), do.replaced(W), *FINISH), pods=ends("Failed 143"))
     yield Row("a pod loses its labels, operator down",
-        (BOTH, do.operator_dies(), do.unlabelled(W), do.operator_starts(), do.freed(W), do.delete_job("Foreground")),
+        (BOTH, do.operator_dies(), unlabelled, do.operator_starts(), do.freed(W), delete_job("foreground")),
         **stopped)
     yield Row("the namespace is deleted together with its operator",
         (BOTH, do.namespace_ends_with_its_operator(M, W)), **stopped)
@@ -277,12 +292,12 @@ def resizes() -> Iterator[Row]:
     """Another number of replicas: those that stay keep their pods, and read the new world when they start again."""
     four = (M, W, "worker-1", "worker-2")
     yield Row("resized in place from 2 to 4 to 3",
-        (BOTH, do.reads(2, M, W), do.scale("Worker", 3), do.attempt_runs(1, M, W), do.run(*four), do.reads(4, *four),
-            do.kept(*four), do.scale("Worker", 2), do.attempt_runs(2, M, W), do.reads(3, *four[:3]), do.kept(*four[:3]),
+        (BOTH, do.reads(2, M, W), scale(3), do.attempt_runs(1, M, W), do.run(*four), do.reads(4, *four),
+            do.kept(*four), scale(2), do.attempt_runs(2, M, W), do.reads(3, *four[:3]), do.kept(*four[:3]),
             do.over("worker-2"), do.end(0, M)),
         PYTORCHJOB.job("OnFailure", **IN_PLACE), events=("PyTorchJobRestarting",))
     yield Row("elastic: grows in place by a spare pod, once this has a node",
-        (BOTH, do.reads(2, M, W), do.scale("Worker", 2), do.ungated("worker-1"), do.attempt_runs(1, M, W),
+        (BOTH, do.reads(2, M, W), scale(2), do.ungated("worker-1"), do.attempt_runs(1, M, W),
             do.reads(3, *four[:3]), do.kept(*four[:3]), do.end(0, M)),
         _with_override(PYTORCHJOB.job("OnFailure", **IN_PLACE, elastic={}), GATED), events=("PyTorchJobRestarting",))
     yield _losing_a_node("Auto", "OnFailure")
@@ -300,14 +315,14 @@ def _losing_a_node(method: str, restart: str, *others: Manifest) -> Row:
     """The only node that suits Worker-1 is lost: the others train on as ranks 0 to 3 until it is back."""
     pods = (M, *(f"worker-{index}" for index in range(4)))
     rest, what = tuple(pod for pod in pods if pod != "worker-1"), method.lower()
-    there, gone = do.node_offers(what, True), do.node_offers(what, False)
+    there, gone = (do.kubectl("label", "nodes", "--all", "--overwrite", f"{OFFER}{what}{how}") for how in ("=yes", "-"))
     job = PYTORCHJOB.job(restart, *others, replicas={"Master": 1, "Worker": 4}, restartScope="Job", restartMethod=method,
         elastic={"shrinkAfterSeconds": 3, "growAfterSeconds": 5}, pod={"initContainers": [script("first", "exit 0")]})
     stay = (do.kept(*rest),) if method == "Auto" else ()
     return Row(f"elastic: the node of a worker in the middle is lost, and comes back, {method} under {restart}",
         (there, do.run(*pods), do.reads(5, *pods), gone, do.evict("worker-1"), do.reads(4, *rest), *stay,
             there, do.run(*pods), do.reads(5, *pods), *stay, do.end(0, M)),
-        _with_override(job, {"nodeSelector": {f"{do.OFFER}{what}": "yes"}}),
+        _with_override(job, {"nodeSelector": {f"{OFFER}{what}": "yes"}}),
         disruptions=1, events=("PyTorchJobRestarting",))
 
 
@@ -336,10 +351,10 @@ def losses() -> Iterator[Row]:
     yield Row("the kubelet dies and comes back after the pods' eviction", (BOTH, do.node_dies(), do.ending(M, W), *back),
         PYTORCHJOB.job("OnFailure"), pods=each("Failed 143 DeletionByTaintManager"), **lost)
     yield Row("the node is lost and out of service",
-        (BOTH, do.node_dies(), do.ending(M, W), do.node_is_out_of_service(True), do.over(M, W),
-            do.node_is_out_of_service(False), *back),
+        (BOTH, do.node_dies(), do.ending(M, W), do.kubectl("taint", "node", NODE, OUT_OF_SERVICE), do.over(M, W),
+            do.kubectl("taint", "node", NODE, f"{OUT_OF_SERVICE}-"), *back),
         PYTORCHJOB.job("OnFailure", nodeLossSeconds=5), pods=each("Failed DeletionByTaintManager"), **lost)
-    yield Row("the node is lost and deleted", (BOTH, do.node_dies(), do.node_is_deleted(), do.over(M, W), *back),
+    yield Row("the node is lost and deleted", (BOTH, do.node_dies(), do.kubectl("delete", "node", NODE), do.over(M, W), *back),
         PYTORCHJOB.job("OnFailure"), pods=each("Failed DeletionByPodGC"), **lost)
 
 
@@ -375,11 +390,12 @@ def pods() -> Iterator[Row]:
     annotation, text = "jobcommon.test/value", 'echo "$VALUE, $0"; ' + SCRIPT
     value = {"name": "VALUE", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}}
     yield row("a variable from an annotation, as each start finds it",
-        (do.run("p"), do.annotated("p", annotation, "2"), *again, do.logs("p", "2, 2\nrun 2 of \nrun 2 ends with 0")),
+        (do.run("p"), do.kubectl("annotate", "pod", f"{JOB}-p", f"{annotation}=2"), *again,
+            do.logs("p", "2, 2\nrun 2 of \nrun 2 ends with 0")),
         "Succeeded 0 x2", (), restartPolicy="OnFailure",
         containers=[container("main", command=["sh", "-c", text, "$(VALUE)"], env=[value])])
     yield row("an image that cannot be parsed, until another one is given",
-        (do.pending("p"), do.image_given("p", "main", IMAGE), do.run("p"), *ended), "Succeeded 0",
+        (do.pending("p"), do.kubectl("set", "image", f"pod/{JOB}-p", f"main={IMAGE}"), do.run("p"), *ended), "Succeeded 0",
         (*started, "Succeeded"), containers=[container("main", image=f"{IMAGE}:1{STOPPING_TAG}0")])
     yield row("activeDeadlineSeconds passes", (do.done("p"),), "Failed DeadlineExceeded 143", (*started, "Failed"),
         activeDeadlineSeconds=3)

@@ -111,7 +111,6 @@ class Run:
         self.namespace = f"real-{secrets.token_hex(4)}"
         self.lives: dict[str, list[Life]] = {}
         self.job: Object | None = None
-        self.jobs_gone = 0
         self.operators: list[Process] = []
         self.stack = AsyncExitStack()
         self._changed = asyncio.Event()
@@ -187,7 +186,6 @@ class Run:
         async with aclosing(list_and_watch(self.cluster.transport, self.job_path(""))) as states:
             async for seen in states:
                 self.job = seen.body
-                self.jobs_gone += seen.deleted
                 self._changed.set()
 
     def life(self, pod: str) -> Life | None:
@@ -212,22 +210,17 @@ class Run:
         except TimeoutError as error:
             raise RowError(f"waited for: {what}; {error}; {self}") from None
 
-    async def until_gone(self) -> None:
-        """Return once the namespace is gone. Raises RowError when it does not go."""
+    def with_image(self, text: str) -> str:
+        """The text with the cluster's image."""
+        return text.replace(IMAGE, self.cluster.image)
 
-        async def gone() -> bool:
-            return await self.api.get(self.path()) is None
+    async def create(self, path: str, body: Object) -> None:
+        """Create an object, its containers with the cluster's image."""
+        await self.api.call("POST", path, json.loads(self.with_image(json.dumps(body))))
 
-        await self.eventually(gone, "the namespace is gone")
-
-    def with_image(self, body: Object) -> Object:
-        """The object with the cluster's image."""
-        found: Object = json.loads(json.dumps(body).replace(IMAGE, self.cluster.image))
-        return found
-
-    async def patch_pod(self, pod: str, body: Object, content_type: str = MERGE_PATCH) -> None:
+    async def patch_pod(self, pod: str, body: Object) -> None:
         """Patch the newest pod of that name."""
-        await self.api.call("PATCH", self.path("pods", f"{JOB}-{pod}"), self.with_image(body), content_type)
+        await self.api.call("PATCH", self.path("pods", f"{JOB}-{pod}"), body, MERGE_PATCH)
 
     async def start_operator(self, *arguments: str) -> Process:
         """An operator of this row's own, for this row's namespace."""

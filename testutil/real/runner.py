@@ -63,7 +63,7 @@ async def run_row(cluster: Cluster, row: Row) -> Outcome:
             if row.operator is not None:
                 await run.start_operator(*row.operator)
             if row.job is not None:
-                await run.api.call("POST", run.job_path(""), run.with_image(row.job))
+                await run.create(run.job_path(""), row.job)
             for step in row.steps:
                 await step(run)
             await _compare(row, run)

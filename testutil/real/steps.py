@@ -2,27 +2,28 @@
 
 import asyncio
 import signal
+import sys
 import time
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
-from jobcommon.api.labels import JOB_LABELS, SPARE
+from jobcommon.api.labels import SPARE
 from jobcommon.client.errors import StatusError
-from jobcommon.client.request import MERGE_PATCH, STRATEGIC_PATCH, Request
-from jobcommon.testutil.real.cluster import OPERATORS
-from jobcommon.testutil.real.containers import NODE, ContainerNode
-from jobcommon.testutil.real.run import JOB, Life, RowError, Run
+from jobcommon.client.request import MERGE_PATCH, Request
+from jobcommon.testutil.real.cluster import ADMINISTRATOR, OPERATORS
+from jobcommon.testutil.real.containers import ContainerNode
+from jobcommon.testutil.real.run import JOB, PATIENCE, Life, RowError, Run
 from localcluster import client
 from localcluster.client import background
 from localcluster.model import format_time
 
 #: One exit code a line: the n-th run of the container ends with the n-th, as soon as it is there.
 ENDS = "jobcommon.test/ends"
-#: The label of a node, with a name after it: rows share the nodes.
-OFFER = "jobcommon.test/offers-"
-_NODE = f"/api/v1/nodes/{NODE}"
+KUBECTL = Path(sys.executable).with_name("kubectl")
 P = ParamSpec("P")
 Step = Callable[[Run], Awaitable[None]]
 
@@ -40,6 +41,17 @@ def step(do: Callable[Concatenate[Run, P], Awaitable[None]]) -> Callable[P, Step
         return taken
 
     return of
+
+
+@step
+async def kubectl(row: Run, *arguments: str) -> None:
+    """A command of kubectl in the row's namespace, as administrator."""
+    kubeconfig = row.cluster.kubeconfig(ADMINISTRATOR)
+    words = (f"--kubeconfig={kubeconfig}", f"--namespace={row.namespace}", *map(row.with_image, arguments))
+    process = await asyncio.create_subprocess_exec(KUBECTL, *words, stdout=DEVNULL, stderr=PIPE)
+    async with asyncio.timeout(PATIENCE):
+        _, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
 
 
 # -- pods -----------------------------------------------------------------------------------------------------------------
@@ -127,12 +139,9 @@ async def over(row: Run, *pods: str) -> None:
     )
 
 
-@step
-async def delete(row: Run, *pods: str) -> None:
-    """Delete the pods as ``kubectl delete pod`` does."""
-    options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
-    for pod in pods:
-        await row.api.call("DELETE", row.path("pods", f"{JOB}-{pod}"), options)
+def delete(*pods: str) -> Step:
+    """Delete the pods, and do not wait."""
+    return kubectl("delete", "pod", "--wait=false", *(f"{JOB}-{pod}" for pod in pods))
 
 
 @step
@@ -146,7 +155,7 @@ async def evict(row: Run, pod: str) -> None:
 @step
 async def make(row: Run, plural: str, body: dict[str, Any]) -> None:
     """An object of core/v1, such as a pod of no job."""
-    await row.api.call("POST", row.path(plural), row.with_image(body))
+    await row.create(row.path(plural), body)
 
 
 @step
@@ -178,24 +187,6 @@ async def _log(row: Run, pod: str, *query: tuple[str, str]) -> str:
 
 
 @step
-async def annotated(row: Run, pod: str, name: str, value: str) -> None:
-    """Put an annotation on a pod."""
-    await row.patch_pod(pod, {"metadata": {"annotations": {name: value}}})
-
-
-@step
-async def unlabelled(row: Run, pod: str) -> None:
-    """Take all labels of the operators off the pod, as for a quarantine."""
-    await row.patch_pod(pod, {"metadata": {"labels": dict.fromkeys(JOB_LABELS)}})
-
-
-@step
-async def image_given(row: Run, pod: str, container: str, image: str) -> None:
-    """Give a container of a pod another image."""
-    await row.patch_pod(pod, {"spec": {"containers": [{"name": container, "image": image}]}}, STRATEGIC_PATCH)
-
-
-@step
 async def ungated(row: Run, pod: str) -> None:
     """Wait until the newest pod of this name asks for a node as a spare one, and remove its scheduling gates."""
     spare = lambda life: not life.gone and life.meta["annotations"].get(SPARE) == "true"  # noqa: E731
@@ -224,25 +215,9 @@ def suspend(value: bool = True) -> Step:
 
 
 @step
-async def scale(row: Run, kind: str, replicas: int) -> None:
-    """Change the number of replicas of a type."""
-    await patch({row.framework.replica_specs: {kind: {"replicas": replicas}}})(row)
-
-
-@step
-async def delete_job(row: Run, propagation: str) -> None:
-    """Delete the job and wait until it is gone."""
-    options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
-    await row.api.call("DELETE", row.job_path(), options)
-    await row.until(lambda: row.jobs_gone > 0, "the job is gone")
-
-
-@step
 async def delete_namespace(row: Run) -> None:
     """Delete the namespace, if it is there, and wait until it is gone."""
-    if await row.api.get(row.path()) is not None:
-        await row.api.call("DELETE", row.path())
-    await row.until_gone()
+    await kubectl("delete", "namespace", row.namespace, "--ignore-not-found")(row)
 
 
 # -- operators ------------------------------------------------------------------------------------------------------------
@@ -278,7 +253,7 @@ async def namespace_ends_with_its_operator(row: Run, *pods: str) -> None:
     operator.send(signal.SIGTERM)
     operator.send(signal.SIGCONT)
     await operator.wait()
-    await row.until_gone()
+    await delete_namespace()(row)
 
 
 @step
@@ -298,10 +273,9 @@ async def refused(row: Run) -> None:
 async def quota(row: Run, pods: int) -> None:
     """A ResourceQuota for so many pods, in force on return; without a number there is none any more."""
     if not pods:
-        await row.api.call("DELETE", row.path("resourcequotas", "pods"))
+        await kubectl("delete", "quota", "pods")(row)
         return
-    made = {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": str(pods)}}}
-    await row.api.call("POST", row.path("resourcequotas"), made)
+    await kubectl("create", "quota", "pods", f"--hard=pods={pods}")(row)
     probe = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "c", "image": row.cluster.image}]}}
 
     async def known() -> bool:
@@ -322,7 +296,7 @@ async def preempted(row: Run, pod: str) -> None:
     spec = {"priorityClassName": "system-cluster-critical", "terminationGracePeriodSeconds": 0, "containers": [main]}
     await row.api.call("POST", row.path("pods"), {"metadata": {"name": "preemptor"}, "spec": spec})
     await over(pod)(row)
-    await row.api.call("DELETE", row.path("pods", "preemptor"))
+    await kubectl("delete", "pod", "preemptor")(row)
     row.lives.pop("preemptor", None)
 
 
@@ -368,26 +342,3 @@ async def node_returns(row: Run) -> None:
 async def node_pressure(row: Run, on: bool) -> None:
     """The node runs out of memory, as its kubelet sees it, or has enough again."""
     await _node(row).press(on)
-
-
-@step
-async def node_is_out_of_service(row: Run, off: bool) -> None:
-    """An administrator says that the node is shut down, or takes it back."""
-    taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
-    known = (await row.api.call("GET", _NODE))["spec"].get("taints") or []
-    others = [one for one in known if one["key"] != taint["key"]]
-    await row.api.patch(_NODE, {"spec": {"taints": [*others, *([taint] if off else [])]}})
-
-
-@step
-async def node_is_deleted(row: Run) -> None:
-    """``kubectl delete node``."""
-    await row.api.call("DELETE", _NODE)
-
-
-@step
-async def node_offers(row: Run, what: str, there: bool) -> None:
-    """The node has, or has no longer, what the pods that select it need."""
-    for node in (await row.api.call("GET", "/api/v1/nodes"))["items"]:
-        change = {"metadata": {"labels": {f"{OFFER}{what}": "yes" if there else None}}}
-        await row.api.patch(f"/api/v1/nodes/{node['metadata']['name']}", change)
