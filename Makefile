@@ -1,6 +1,6 @@
 # `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart demo demo-recovery demo-elastic test test-slow test-cluster sim pairs check bench real properties fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release image clean
+.PHONY: help setup quickstart demo demo-recovery demo-elastic test test-slow test-cluster sim pairs check bench real fuzz mutants environments frameworks sdk golden pictures site lock sbom audit crds verify release image clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -87,9 +87,6 @@ check: $(DEV) ## formatting, lint, types, direction of imports, sizes
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(PYTEST) -q tests/architecture
-
-properties: $(DEV) ## 10,000 elections of a leader with faults (hours); EXAMPLES=n for fewer
-	PROFILE=full $(PYTEST) -q --timeout 36000 tests/runtime/test_election.py
 
 fuzz: $(DEV) ## 100,000 states of jobs and pods for the decision (minutes of CPU); EXAMPLES=n for another number
 	PROFILE=full $(PYTEST) -q --timeout 36000 tests/reconcile/test_properties.py

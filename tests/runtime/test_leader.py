@@ -4,11 +4,10 @@ import asyncio
 from random import Random
 from typing import Any
 
-import msgspec
 import pytest
 
 from jobcommon.client.errors import TransportError
-from jobcommon.client.request import Request, Response
+from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.runtime.leader import LeaderElector, LeaseSettings
 from tests.runtime.fakes import quiet_log, refusal
 from tests.runtime.tap import WithoutStreams
@@ -95,18 +94,34 @@ async def test_a_leader_that_cannot_renew_stops_before_the_lease_expires(fault: 
     world = World()
     first = Candidate(world, "a")
     await world.clock.until(lambda: first.leads)
+    second = Candidate(world, "b", 2)
     await world.clock.advance(1)
     renewed = world.clock.monotonic()
     first.line.fault = fault
     await world.clock.advance(8.5)
     assert first.elector.held()
-    second = Candidate(world, "b", 2)
     await world.clock.until(lambda: not first.elector.held(), step=0.1)
     assert world.clock.monotonic() - renewed <= 10.1
     await world.clock.until(lambda: first.lost_at is not None, step=0.1)
     assert not second.leads
     await world.clock.until(lambda: second.leads, step=0.1)
+    assert world.clock.monotonic() - renewed >= 10 + 4, "a write of the one before may still be under way"
+    assert world.clock.monotonic() - renewed <= 24
     await second.end()
+
+
+async def test_a_renewal_counts_from_its_request() -> None:
+    """The server may have stored it long before it has answered."""
+    world = World()
+    asked = world.clock.monotonic()
+    first = Candidate(world, "a")
+    first.line.delay = 3.9
+    await world.clock.until(lambda: first.leads, step=0.1)
+    first.line.fault = "down"
+    await world.clock.until(lambda: not first.elector.held(), step=0.1)
+    # The lease was read before it was made, and each answer took its time.
+    assert world.clock.monotonic() - asked <= 3.9 + 10.1
+    await first.end()
 
 
 async def test_a_renewal_that_hangs_does_not_hide_the_loss() -> None:
@@ -143,7 +158,17 @@ async def test_release_without_the_lease_writes_nothing_and_a_failed_one_is_surv
     await second.end()
     second.line.fault = "down"
     await second.elector.release()
-    assert msgspec.json.decode(world.call("GET", f"{LEASES}/operators").body)["spec"]["holderIdentity"] == "b"
+    assert spec(world)["holderIdentity"] == "b"
+
+
+async def test_a_lease_that_another_has_by_now_is_not_released() -> None:
+    world = World()
+    first = Candidate(world, "a")
+    await world.clock.until(lambda: first.leads)
+    await first.end()
+    world.ok("PATCH", f"{LEASES}/operators", {"spec": {"holderIdentity": "b"}}, MERGE_PATCH)
+    await first.elector.release()
+    assert spec(world)["holderIdentity"] == "b"
 
 
 def test_times_that_are_unsafe_are_refused() -> None:
