@@ -32,7 +32,7 @@ class NodeModel:
     `room` is for how many pods there are nodes. The scheduler tries pods in their order, with an `order` in one that this
     number draws. What it binds in a time of `trouble` gets a node whose kubelet "rejects" pods, or cannot set up their
     "volumes", until that is over. Programs take `stops_after` seconds to end. With `restless`, the platform words its messages
-    anew at each moment.
+    anew at each moment. The nodes' clock is `skew` seconds ahead of the API server's.
     """
 
     framework: Framework
@@ -47,6 +47,7 @@ class NodeModel:
     room: int = PLENTY
     trouble: str = ""
     stops_after: float = 0.0
+    skew: float = 0.0
     silent: set[str] = field(default_factory=set)
     silent_since: dict[str, float] = field(default_factory=dict)
     program: Program = field(default_factory=Program)
@@ -65,6 +66,11 @@ class NodeModel:
             self._read = version, read_job(self.framework, self.manifest)
         return self._read[1]
 
+    @property
+    def clock(self) -> float:
+        """The time by the nodes' clock."""
+        return self.now + self.skew
+
     def words(self, text: str) -> str:
         """A message of the platform."""
         moment = "".join(chr(ord("a") + int(digit)) for digit in f"{self.now - START:.0f}")
@@ -77,7 +83,7 @@ class NodeModel:
         for name in names or sorted(self.pods):
             pod = self.pods[name]
             if pod.raw["status"]["phase"] == "Pending" and "deletionTimestamp" not in pod.raw["metadata"]:
-                self.put(pod.running(at=self.now))
+                self.put(pod.running(at=self.clock))
                 self.runs[name] = self.runs.get(name, 0) + 1
         return self
 
@@ -87,15 +93,15 @@ class NodeModel:
         policy = pod.raw["spec"]["restartPolicy"]
         deleting = "deletionTimestamp" in pod.raw["metadata"]
         if not deleting and (policy == "Always" or (policy == "OnFailure" and code != 0)):
-            self.put(pod.between_runs(code, at=self.now))
+            self.put(pod.between_runs(code, at=self.clock))
         else:
-            self.put(pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now, **cause))
+            self.put(pod.succeeded(at=self.clock) if code == 0 else pod.failed(code, at=self.clock, **cause))
         return self
 
     def restart(self, name: str) -> Self:
         """The kubelet starts the main container of a pod again."""
         pod = self.pods[name]
-        self.put(pod.running(at=self.now, restarts=pod.restarts + 1))
+        self.put(pod.running(at=self.clock, restarts=pod.restarts + 1))
         self.runs[name] += 1
         return self
 
@@ -103,40 +109,52 @@ class NodeModel:
         """Every pod whose deletion was asked for comes to its end."""
         for name, pod in list(self.pods.items()):
             if "deletionTimestamp" in pod.raw["metadata"] and pod.raw["status"]["phase"] not in ("Succeeded", "Failed"):
-                ended = pod.succeeded(at=self.now) if code == 0 else pod.failed(code, at=self.now)
+                ended = pod.succeeded(at=self.clock) if code == 0 else pod.failed(code, at=self.clock)
                 self.put(ended.last_delete(at=self.now + 3))
                 self._reap(name)
         return self
 
+    def notices(self, pod: Pod) -> bool:
+        """Whether the scheduler and the kubelet have taken note of the pod's present version."""
+        del pod
+        return True
+
     def _kubelets(self) -> None:
         for name, pod in list(self.pods.items()):
-            raw, view = pod.raw, pod.view
-            if view.uid in self.silent or not view.scheduled:
-                if raw["metadata"].get("deletionGracePeriodSeconds") and not view.scheduled:
-                    self._end(name, pod)
-                continue
-            if raw["status"]["phase"] in ("Succeeded", "Failed"):
-                if "deletionTimestamp" in raw["metadata"] and raw["metadata"].get("deletionGracePeriodSeconds") != 0:
-                    self.put(pod.last_delete(at=self.now))
-                    self._reap(name)
-                continue
-            if view.deletion_time is not None:
-                if self.now >= self._ends_at(pod):
-                    self._end(name, pod)
-                continue
-            if self.on_bad_node(pod):
-                if self.trouble == "rejects":
-                    self.truth.by_others += not is_spare(view)
-                    self.put(pod.evicted("OutOfcpu", self.words("Pod was rejected: Node didn't have enough resource: cpu")))
-                elif not raw["status"].get("containerStatuses"):
-                    self.put(pod.waiting("ContainerCreating", ""))
-                continue
+            if self.notices(pod):
+                self._kubelet(name, pod)
+
+    def _kubelet(self, name: str, pod: Pod) -> None:
+        raw, view = pod.raw, pod.view
+        if view.uid in self.silent or not view.scheduled:
+            if raw["metadata"].get("deletionGracePeriodSeconds") and not view.scheduled:
+                self._end(name, pod)
+        elif raw["status"]["phase"] in ("Succeeded", "Failed"):
+            if "deletionTimestamp" in raw["metadata"] and raw["metadata"].get("deletionGracePeriodSeconds") != 0:
+                self.put(pod.last_delete(at=self.now))
+                self._reap(name)
+        elif view.deletion_time is not None:
+            if self.now >= self._ends_at(pod):
+                self._end(name, pod)
+        elif self.on_bad_node(pod) and self.trouble == "rejects":
+            self.truth.by_others += not is_spare(view)
+            self.put(pod.evicted("OutOfcpu", self.words("Pod was rejected: Node didn't have enough resource: cpu")))
+        elif self.on_bad_node(pod) or self._lacks_volume(pod):
+            if not raw["status"].get("containerStatuses"):
+                self.put(pod.waiting(CREATING, ""))
+        else:
             self._run_containers(name, pod)
 
     def on_bad_node(self, pod: Pod) -> bool:
         """Whether its kubelet cannot start it: the pod has a node, and that is all."""
-        begun = any("waiting" not in s["state"] or s["state"]["waiting"]["reason"] != CREATING for s in statuses_of(pod))
-        return bool(self.trouble) and pod.view.node_name == BAD_NODE and not begun
+        return bool(self.trouble) and pod.view.node_name == BAD_NODE and not _begun(pod)
+
+    def _lacks_volume(self, pod: Pod) -> bool:
+        """Whether the Secret or the ConfigMap of a volume is missing."""
+        volumes = pod.raw["spec"].get("volumes") or ()
+        needed = [("ConfigMap", one["configMap"]["name"]) for one in volumes if "configMap" in one]
+        needed += [("Secret", one["secret"]["secretName"]) for one in volumes if "secret" in one]
+        return not _begun(pod) and any(key not in self.others for key in needed)
 
     def _ends_at(self, pod: Pod) -> float:
         """When a program that was asked to end has ended."""
@@ -159,7 +177,7 @@ class NodeModel:
             self.put(pod.stopped_by_image())
         elif main is not None and not gate and "running" not in state:
             last = main["state"].get("terminated") or (main.get("lastState") or {}).get("terminated")
-            again = pod.running(at=self.now, restarts=pod.restarts + 1 if last else 0)
+            again = pod.running(at=self.clock, restarts=pod.restarts + 1 if last else 0)
             statuses = [
                 {**s, "lastState": {"terminated": last}} if last else s for s in again.raw["status"]["containerStatuses"]
             ]
@@ -177,11 +195,11 @@ class NodeModel:
             self.put(pod.waiting(INITIALIZING, "")._with(status={"initContainerStatuses": found}))
         if stopped is not None:
             return
-        done = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": format_time(self.now)}}
+        done = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": format_time(self.clock)}}
         kept: Manifest = {"running": {}}
         found = [{"name": h["name"], "restartCount": 0, "state": kept if "restartPolicy" in h else done} for h in helpers]
         image = next(c["image"] for c in pod.raw["spec"]["containers"] if c["name"] == pod.main)
-        ready = pod.waiting("InvalidImageName", image) if gate else pod.running(at=self.now)
+        ready = pod.waiting("InvalidImageName", image) if gate else pod.running(at=self.clock)
         self.put(ready._with(status={"initContainerStatuses": found}) if found else ready)
         if not gate:
             self._starts(name)
@@ -224,12 +242,19 @@ class NodeModel:
         files = {key: text for name in mounted for key, text in self.others["ConfigMap", name]["data"].items()}
         self.programs[pod.view.uid] = variables, self.programs.get(pod.view.uid, ({}, files))[1]
 
+    def answer(self, pod: Pod) -> int:
+        """The exit code with which a pod's program answers SIGTERM."""
+        del pod
+        return 143
+
     def _end(self, name: str, pod: Pod) -> None:
-        if pod.raw["status"]["phase"] == "Pending" and not pod.view.scheduled:
+        """The containers of a pod end. The kubelet's last DELETE follows at its next turn."""
+        if not pod.view.scheduled:
             self.put(pod.last_delete(at=self.now))
+            self._reap(name)
         else:
-            self.put(pod.failed(143, at=self.now).last_delete(at=self.now))
-        self._reap(name)
+            code = self.answer(pod)
+            self.put(pod.succeeded(at=self.clock) if code == 0 else pod.failed(code, at=self.clock))
 
     # -- the scheduler ----------------------------------------------------------------------------------------------
 
@@ -241,6 +266,7 @@ class NodeModel:
         living = {name: pod for name, pod in self.pods.items() if pod.raw["status"]["phase"] in ("Pending", "Running")}
         bound = [name for name, pod in living.items() if pod.view.scheduled]
         waiting = [n for n, pod in living.items() if n not in bound and "deletionTimestamp" not in pod.raw["metadata"]]
+        waiting = [n for n in waiting if self.notices(living[n])]
         if self.order is not None:
             # By name, so that it does not depend on how often the scheduler looks.
             waiting.sort(key=lambda name: Random(f"{self.order}/{living[name].view.uid}").random())  # noqa: S311
@@ -306,6 +332,11 @@ class NodeModel:
 def statuses_of(pod: Pod) -> Sequence[Manifest]:
     """What the kubelet says of the pod's containers."""
     return pod.raw["status"].get("containerStatuses") or ()
+
+
+def _begun(pod: Pod) -> bool:
+    """Whether the kubelet has begun with its containers."""
+    return any(s["state"].get("waiting", {}).get("reason") != CREATING for s in statuses_of(pod))
 
 
 def group_of(pod: Pod) -> str | None:

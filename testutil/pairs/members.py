@@ -46,18 +46,26 @@ class Members:
     def look(self) -> Iterator[str]:
         """What is broken now."""
         world = self.world
-        yield from (f"world: {text}" for text in world.mixed)
-        if world.job.restarts_together and not world.framework.joins(world.job, self.kind):
+        if self._resized and world.job.run_policy.elastic is not None:
+            self.refused_at = world.now if world.refused else self.refused_at
+            _record(self.allowed, world.now, world.pods_allowed)
+            _record(self.attainable, world.now, self._attainable())
+            yield from self._nodes()
+            yield from self._sizes()
+            yield from self._restarts()
+            yield from self._idle_pods()
+            yield from self._losses()
+
+    def safe(self) -> Iterator[str]:
+        """What is broken although it must hold at every moment."""
+        yield from (f"world: {text}" for text in self.world.mixed)
+        if self._resized:
             yield from self._worlds()
-            if world.job.run_policy.elastic is not None:
-                self.refused_at = world.now if world.refused else self.refused_at
-                _record(self.allowed, world.now, world.pods_allowed)
-                _record(self.attainable, world.now, self._attainable())
-                yield from self._nodes()
-                yield from self._sizes()
-                yield from self._restarts()
-                yield from self._idle_pods()
-                yield from self._losses()
+
+    @property
+    def _resized(self) -> bool:
+        """Whether an attempt begins with another number of replicas."""
+        return self.world.job.restarts_together and not self.world.framework.joins(self.world.job, self.kind)
 
     @property
     def _bound(self) -> float:

@@ -15,6 +15,7 @@ SLACK = 15.0
 CONFIRM = 15.0
 LONGEST_DELAY = 60.0
 START_SECONDS = 900.0
+_ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
 _SHOWN = {ConditionType.SUSPENDED: "Suspended", ConditionType.SUCCEEDED: "Complete", ConditionType.FAILED: "Failed"}
 
 
@@ -29,6 +30,7 @@ class Oracles:
         self.ended = ""
         self.unsized_since: float | None = None
         self.succeeded: tuple[int | None, dict[str, frozenset[int]]] = (None, {})
+        self.final: list[tuple[str, str, str | None]] = []
         self.best = 0
         self.incidents_then = 0
 
@@ -36,19 +38,25 @@ class Oracles:
         """What is broken now."""
         if self.world.job.uid != self.uid:
             self.__init__(self.world)  # type: ignore[misc]
-        yield from self._counts()
+        yield from self.safe()
         yield from self._vacancies()
         yield from self._progress()
         yield from self._pending()
         yield from self._lost_pods()
         yield from self._quota()
-        yield from self._always()
         yield from self._sizes()
-        yield from self._successes()
         yield from self._as_read_by_others()
         yield from self.members.look()
         if self.world.truth.permanent and not self.world.job.status.finished:
             yield f"permanent: a replica has failed for good, and the job is {self.world.current}"
+
+    def safe(self) -> Iterator[str]:
+        """What is broken although it must hold at every moment."""
+        yield from self._counts()
+        yield from self._always()
+        yield from self._successes()
+        yield from self._final()
+        yield from self.members.safe()
 
     def _counts(self) -> Iterator[str]:
         status, truth = self.world.job.status, self.world.truth
@@ -161,6 +169,15 @@ class Oracles:
         if status.attempt == attempt and any(lost.values()):
             yield f"successes: {lost} are not on record any more; the job is {self.world.current}"
         self.succeeded = status.attempt, done
+
+    def _final(self) -> Iterator[str]:
+        """An end is never revised."""
+        status = self.world.job.status
+        held = [condition for condition in status.conditions if condition.type in _ENDS and condition.is_true]
+        ends = [(condition.type, condition.reason, status.completion_time) for condition in held]
+        if self.final and ends != self.final:
+            yield f"final: {self.final} became {ends}"
+        self.final = ends
 
     def _as_read_by_others(self) -> Iterator[str]:
         """A TrainJob's conditions are those of the record, and it is active, so that it keeps its quota, while it has a pod."""

@@ -4,7 +4,6 @@ What fails is printed as the options that repeat it. The exit code is 1 then.
 """
 
 import argparse
-import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,23 +11,16 @@ from pkgutil import resolve_name
 
 import yaml
 
-from jobcommon.testutil.sim.faults import from_json, to_json
-from jobcommon.testutil.sim.framework_lifecycles import lifecycles_of
+from jobcommon.testutil.sim.faults import from_json
 from jobcommon.testutil.sim.framework_sweep import Trial, Trials
 
 _SAMPLE = 100
 
 
 def _conduct(title: str, trials: Trials, chosen: Iterable[Trial]) -> int:
-    runs = failures = 0
-    for trial in chosen:
-        runs += 1
-        if problems := trials.judge(trial):
-            failures += 1
-            faults = f" --faults {shlex.quote(to_json(trial.faults))}" if trial.faults else ""
-            print(f"FAILED: --lifecycle {trial.lifecycle} --seed {trial.seed}{faults}", *problems, sep="\n    ")
-    print(f"{title}: {runs} runs, {failures} failures")
-    return failures
+    found = trials.conduct(chosen)
+    print(*(f"FAILED: {problem}" for problem in found.problems), f"{title}: {found.runs} runs", sep="\n", flush=True)
+    return len(found.problems)
 
 
 def main() -> int:
@@ -42,9 +34,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--faults", type=from_json, default=())
     given = parser.parse_args()
-    trials = Trials(
-        given.framework, lifecycles_of(given.framework, given.filename and yaml.safe_load(given.filename.read_text()))
-    )
+    trials = Trials(given.framework, given.filename and yaml.safe_load(given.filename.read_text()))
     if given.lifecycle:
         return 1 if _conduct("replay", trials, [Trial(given.lifecycle, given.seed, given.faults)]) else 0
     if _conduct("without faults", trials, trials.without_faults()):

@@ -9,21 +9,20 @@ The operator of that framework runs in virtual time, a fault strikes at one of i
 without the fault.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 from typing import Any
 
 from jobcommon.framework import Framework
-from jobcommon.testutil.sim.canonical import objects_in
-from jobcommon.testutil.sim.differential import compare
-from jobcommon.testutil.sim.faults import Fault, faults_of, to_json
-from jobcommon.testutil.sim.framework_lifecycles import ENDS, lifecycles_of
-from jobcommon.testutil.sim.scenario import Scenario
+from jobcommon.testutil.sim.faults import KINDS, Fault, faults_of, to_json
+from jobcommon.testutil.sim.lifecycles import ENDS, lifecycles_of
 from jobcommon.testutil.sim.simulation import Run, simulate
 
+LIVENESS_SECONDS = 150.0
+"""Seconds from the end of the last fault to the final state, besides the duration of the lifecycle itself."""
 _REFERENCES_KEPT = 16
 WRITE_FAULTS = (
     Fault("crash-before", write=0),
@@ -41,25 +40,32 @@ WRITE_FAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run: a lifecycle of the framework by name, the seed of its network, and the faults."""
+    """One run: a lifecycle of the framework by name, the seed of its network, and the faults. As text: what repeats it."""
 
     lifecycle: str
     seed: int
     faults: tuple[Fault, ...] = ()
 
+    def __str__(self) -> str:
+        faults = f" --faults {shlex.quote(to_json(self.faults))}" if self.faults else ""
+        return f"--lifecycle {self.lifecycle} --seed {self.seed}{faults}"
+
+
+@dataclass
+class Sweep:
+    """The number of runs, and what was wrong in them, one line each."""
+
+    runs: int = 0
+    problems: list[str] = field(default_factory=list)
+
 
 class Trials:
-    """The trials of one framework, for the lifecycles that `framework_lifecycles.lifecycles_of` makes of it."""
+    """The trials of one framework: the lifecycles of `job`, or of one that has all replica types."""
 
-    def __init__(self, framework: Framework, scenarios: Sequence[Scenario]) -> None:
-        self._framework = framework
-        self._scenarios = {scenario.name.partition("/")[2]: scenario for scenario in scenarios}
+    def __init__(self, framework: Framework, job: Mapping[str, Any] | None = None) -> None:
+        self._jobs = f"{framework.plural}.{framework.group}"
+        self._scenarios = lifecycles_of(framework, job)
         self._reference = lru_cache(maxsize=_REFERENCES_KEPT)(self._run)
-
-    @property
-    def lifecycles(self) -> tuple[str, ...]:
-        """Their names."""
-        return tuple(self._scenarios)
 
     def without_faults(self, seed: int = 0) -> Iterator[Trial]:
         """Every lifecycle."""
@@ -75,32 +81,46 @@ class Trials:
     def of_seed(self, seed: int) -> Trial:
         """The trial of a seed of the swarm."""
         random = Random(f"{seed}/swarm")  # noqa: S311 - reproducibility is the point
-        return Trial(random.choice(self.lifecycles), seed, faults_of(seed, random))
+        return Trial(random.choice([*self._scenarios]), seed, faults_of(seed, random))
+
+    def conduct(self, chosen: Iterable[Trial]) -> Sweep:
+        """Run them."""
+        found = Sweep()
+        for trial in chosen:
+            found.runs += 1
+            found.problems += [f"{trial}: {problem}" for problem in self.judge(trial)]
+        return found
 
     def judge(self, trial: Trial) -> list[str]:
         """What is wrong: the wrong end without a fault, another end than that with faults. Empty if nothing is."""
-        scenario, reference = self._scenarios[trial.lifecycle], self._reference(trial.lifecycle, trial.seed)
-        found = compare(reference, simulate(scenario, trial.seed, trial.faults), scenario)
-        return found if trial.faults else [*self._wrong_end(ENDS[trial.lifecycle], reference), *found]
+        reference, wanted = self._reference(trial.lifecycle, trial.seed), ENDS[trial.lifecycle]
+        if trial.faults:
+            return [*_differences(reference, simulate(self._scenarios[trial.lifecycle], trial.seed, trial.faults))]
+        ends = [end for name, end in reference.end.items() if name.startswith(self._jobs)]
+        wrong = [f"the job has not {wanted.lower()}: {end}" for end in ends if f"'{wanted}'" not in end]
+        return [*wrong, *_differences(reference, reference)]
 
     def _run(self, lifecycle: str, seed: int) -> Run:
         return simulate(self._scenarios[lifecycle], seed)
 
-    def _wrong_end(self, wanted: str, run: Run) -> Iterator[str]:
-        """Without any fault the job comes to the end that the lifecycle is for."""
-        (job,) = objects_in(run.end, frozenset({f"{self._framework.plural}.{self._framework.group}"}))
-        conditions = (job.get("status") or {}).get("conditions") or ()
-        held = [one["type"] for one in conditions if one["status"] == "True"]
-        if wanted not in held:
-            yield f"the job has not {wanted.lower()}; its status is {json.dumps(job.get('status'))}"
 
-
-@dataclass
-class Sweep:
-    """The number of runs with a fault, and what was wrong in them, one line each."""
-
-    runs: int = 0
-    problems: list[str] = field(default_factory=list)
+def _differences(reference: Run, run: Run) -> Iterator[str]:
+    """What is wrong with a run by itself, and beside the fault-free one of the same lifecycle and seed."""
+    yield from run.violations
+    yield from (f"error: {error}" for error in run.errors)
+    yield from (f"leaked: {what}" for what in run.leaked)
+    if run.writes_at_rest:
+        yield f"at-rest: {run.writes_at_rest} writes"
+    if run.settled_at > (limit := run.recovered_at + reference.settled_at + LIVENESS_SECONDS):
+        yield f"liveness: settled at {run.settled_at:.0f} s, to be at {limit:.0f} s at the latest"
+    for name in sorted({*reference.end, *run.end}):
+        if (wanted := reference.end.get(name)) != (found := run.end.get(name)):
+            yield f"end-state: {name} is {found}, and {wanted} in the reference"
+    surplus = any(KINDS[fault.kind].surplus for fault in run.faults)
+    for pod in sorted({*reference.runs, *run.runs}):
+        more = run.runs[pod] - reference.runs[pod]
+        if more < 0 or (more > 0 and not surplus):
+            yield f"run-count: {pod} ran {run.runs[pod]} times, {reference.runs[pod]} in the reference"
 
 
 def sweep(framework: Framework, job: Mapping[str, Any] | None = None, *, runs: int = 100, seed: int = 0) -> Sweep:
@@ -108,12 +128,6 @@ def sweep(framework: Framework, job: Mapping[str, Any] | None = None, *, runs: i
 
     `job` is a manifest; without one the job has all replica types. Raises ValueError for a manifest that is invalid.
     """
-    trials = Trials(framework, lifecycles_of(framework, job))
-    found = Sweep()
-    for trial in trials.without_faults(seed):
-        found.problems += [f"{trial.lifecycle}: {problem}" for problem in trials.judge(trial)]
+    trials = Trials(framework, job)
     points = list(trials.at_writes(seed))
-    for trial in points[:: max(1, len(points) // runs)]:
-        found.problems += [f"{trial.lifecycle} with {to_json(trial.faults)}: {problem}" for problem in trials.judge(trial)]
-        found.runs += 1
-    return found
+    return trials.conduct((*trials.without_faults(seed), *points[:: max(1, len(points) // runs)]))

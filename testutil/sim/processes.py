@@ -7,20 +7,16 @@ memory is gone with it.
 import asyncio
 import sys
 import traceback
-from collections import Counter
 from collections.abc import Callable, MutableMapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 from typing import Any, NoReturn, cast
 
 import structlog
 
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Timeouts
-from jobcommon.controller.job_controller import JobKey
 from jobcommon.framework import Framework
-from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.logging import Log
 from jobcommon.runtime.manager import Env, Manager
 from jobcommon.runtime.settings import Settings
@@ -34,23 +30,6 @@ class Deployment:
 
     frameworks: Sequence[Framework]
     settings: Settings
-
-
-class _Manager(Manager):
-    """`queued` counts how often each job was, by the minute."""
-
-    queued: Counter[tuple[JobKey, int]]
-
-    async def make_drivers(self) -> list[Driver]:
-        drivers = await super().make_drivers()
-        for driver in drivers:
-            queue = driver.controller.queue
-            queue.on_ready = partial(self._count, queue.on_ready)
-        return drivers
-
-    def _count(self, tell: Callable[[JobKey], None], key: JobKey) -> None:
-        self.queued[key, int(self.env.clock.monotonic() // 60)] += 1
-        tell(key)
 
 
 class Process:
@@ -70,10 +49,8 @@ class Process:
         self.transport = SimTransport(links, name, timeouts, self.clock.wall)
         self.election = SimTransport(links, name, ELECTION_TIMEOUTS, self.clock.wall)
         self._env = Env(self.clock, random.random, identity=f"{name}_{random.getrandbits(32):08x}")
-        self.manager: _Manager | None = None
+        self.manager: Manager | None = None
         self._task: asyncio.Task[None] | None = None
-        self.queued: Counter[tuple[JobKey, int]] = Counter()
-        """How often each job was ready to be planned in each minute of the process's clock."""
 
     def start(self) -> None:
         """Begin to run."""
@@ -83,7 +60,7 @@ class Process:
 
     def _start(self) -> None:
         frameworks, settings = self.deployment.frameworks, self.deployment.settings
-        self.manager = _Manager(
+        self.manager = Manager(
             self.transport,
             frameworks,
             settings,
@@ -91,27 +68,8 @@ class Process:
             env=self._env,
             log=complaining(self._log_cache_error),
         )
-        self.manager.queued = self.queued
         self._task = self.loop.create_task(self.manager.run())
         self._task.add_done_callback(self._ended)
-
-    @property
-    def leads(self) -> bool:
-        """Whether it may write."""
-        return self.manager is not None and self.manager.leads
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is under way or queued but what waits for its time."""
-        drivers = self.manager.drivers if self.manager is not None else []
-        return all(not driver.busy and not len(driver.controller.queue) for driver in drivers)
-
-    @property
-    def next_due(self) -> float | None:
-        """The loop's time at which a delayed key is due."""
-        drivers = self.manager.drivers if self.manager is not None else []
-        due = [at for driver in drivers if (at := driver.controller.queue.next_wakeup()) is not None]
-        return min(due, default=None)
 
     def stop(self) -> None:
         """Ask it to end, as SIGTERM does."""

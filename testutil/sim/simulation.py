@@ -5,37 +5,48 @@ been recovered from; then the operators are asked to end.
 """
 
 import hashlib
+import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
+from unittest.mock import patch
 
 import msgspec
 
+from jobcommon.api.observed import Observed
+from jobcommon.api.status import read_status
+from jobcommon.controller import job_controller
+from jobcommon.controller.workqueue import WorkQueue
+from jobcommon.framework import Framework, Job
+from jobcommon.reconcile import plan
+from jobcommon.reconcile.ending import STOPPED
+from jobcommon.reconcile.plan import Plan
+from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import START
-from jobcommon.testutil.sim.canonical import end_state
+from jobcommon.testutil.invariants import check_deeds, check_plan
+from jobcommon.testutil.pairs.oracles import Oracles
 from jobcommon.testutil.sim.fault_scheduler import FaultScheduler
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.faulty_network import FaultyNetwork
-from jobcommon.testutil.sim.kubelet import Kubelet, Scheduler, drawing
-from jobcommon.testutil.sim.loop import DeadlockError, SimLoop
+from jobcommon.testutil.sim.loop import PROCESS, DeadlockError, SimLoop
 from jobcommon.testutil.sim.network import Links, Write
-from jobcommon.testutil.sim.oracles import Watchdog
+from jobcommon.testutil.sim.nodes import Nodes
 from jobcommon.testutil.sim.processes import Deployment, Process
-from jobcommon.testutil.sim.scenario import Scenario
-from jobcommon.testutil.sim.user import User
+from jobcommon.testutil.sim.scenario import Scenario, User
 from localcluster import ApiServer, Controllers, Env
-from localcluster.model import Change, Controller, Obj, Resource, resources_of
+from localcluster.model import Change, Obj, Resource, resources_of
 
 QUIET_SECONDS = 65.0
 """A run is at rest after this time without a change and with nothing due: a cache that failed to list retries in a minute."""
 RECOVERY_SECONDS = 155.0
-"""After the last fault: the liveness bound (oracle O4) with a margin."""
+"""After the last fault: the bound on liveness with a margin."""
 HOLD_SECONDS = 60.0
 STOP_SECONDS = 60.0
 MOST_PLANS = 300
-"""How often a process may come to plan one job in a minute: the most seen without a defect is 95."""
+"""How often a process may come to one job in a minute: the most seen without a defect is 95."""
 _POLL = 5.0
 _HISTORY = 4096
 _UNSEEN = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
@@ -54,11 +65,6 @@ def _resources(definition: Obj) -> list[Resource]:
     return _compiled[spec]
 
 
-def is_slow(seed: int) -> bool:
-    """Whether a request takes up to a second by this seed, and a watch two."""
-    return seed % len(_PROFILES) == len(_PROFILES) - 1
-
-
 @dataclass
 class Run:
     """A run and its results. Times are virtual seconds since its start."""
@@ -67,31 +73,23 @@ class Run:
     faults: tuple[Fault, ...]
     history: str = ""
     """The SHA-256 of all changes of the store, keys in Secrets left out."""
-    end: bytes = b""
+    end: dict[str, Any] = field(default_factory=dict)
+    """What has come of each job and pod, by its name; of other objects of jobs that they are there."""
     trace: list[Write] = field(default_factory=list)
-    summary: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    runs: Mapping[str, int] = field(default_factory=dict)
+    runs: Counter[str] = field(default_factory=Counter)
+    """The starts of the main program by pod name."""
+    keys: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    """How often a process came to a job in a minute."""
     settled_at: float = 0.0
     """The last change, except of leases and events."""
     recovered_at: float = 0.0
     """When the last fault was over; 0 without one."""
     writes_at_rest: int = 0
     violations: list[str] = field(default_factory=list)
+    """Broken promises, by job."""
     errors: list[str] = field(default_factory=list)
     leaked: list[str] = field(default_factory=list)
     fired: Counter[str] = field(default_factory=Counter)
-
-
-class _Actor:
-    """An actor with the time of its next step."""
-
-    def __init__(self, actor: Controller) -> None:
-        self.actor = actor
-        self.due: float | None = None
-
-    def step(self) -> float | None:
-        self.due = self.actor.step()
-        return self.due
 
 
 class Simulation:
@@ -108,16 +106,17 @@ class Simulation:
         self.links = Links(self.loop, self.server, Random(f"{seed}/network"), self.network, START)  # noqa: S311
         self.network.links = self.links
         self.links.request_seconds, self.links.watch_seconds = _PROFILES[seed % len(_PROFILES)]
-        self.watchdog = Watchdog(scenario)
         self._hash = hashlib.sha256()
         self._feed: deque[Change] = self.server.storage.feed()
         self.server.storage.listeners.add(self._see)
-        draw = drawing(Random(f"{seed}/world").getrandbits(64))  # noqa: S311
-        self.kubelet = Kubelet(self.server, scenario, draw)
+        self._judged = {job["metadata"]["name"] for job in scenario.jobs}
+        self._oracles: dict[str, Oracles] = {}
+        self.nodes = Nodes(self.server, scenario, seed)
         # The kinds of the frameworks and the jobs are created by the user as its first steps.
-        self.actors = [_Actor(a) for a in (User(self.server, scenario), Scheduler(self.server, draw), self.kubelet)]
-        self.controllers = Controllers(self.server, more=tuple(self.actors))
+        self.user = User(self.server, scenario, self.nodes.jobs.values)
+        self.controllers = Controllers(self.server, more=(self.nodes, self.user))
         self.controllers.wake = self.wake
+        self._plans = 0
         self._stepping = False
         self._awake = False
         self._timer = self.loop.call_at(0.0, self._step, context=self.links.world)
@@ -131,15 +130,15 @@ class Simulation:
         at, writer = self.loop.time(), self.links.writer
         while self._feed:
             change = self._feed.popleft()
-            item = change.item
+            item, before = change.item, change.old
             body = b"" if change.table == "secrets" else item.body
             self._hash.update(f"\n{at:.6f} {change.type} {change.table} {item.namespace}/{item.name} {item.rv} ".encode())
             self._hash.update(body)
             if change.table not in _UNSEEN:
                 self.run.settled_at = at
-                if writer != "world":
-                    self.run.writes_at_rest += 1
-            self.watchdog.see(at, change, writer)
+                self.run.writes_at_rest += writer != "world"
+            if change.table == "pods" and before is not None and writer == "world":
+                self.nodes.others_ended(before, item)
 
     def wake(self) -> None:
         """Have the actors step soon."""
@@ -154,10 +153,47 @@ class Simulation:
             due = self.controllers.step()
         finally:
             self._stepping = False
+        self._judge()
         if due is not None and not self._awake:
             # Unix seconds are rounded; slightly later it is certainly due.
             when = max(due - START, self.loop.time()) + 1e-6
             self._timer = self.loop.call_at(when, self._step, context=self.links.world)
+
+    # -- what must hold -------------------------------------------------------------------------------------------------
+
+    def _judge(self) -> None:
+        """The promises of the jobs that the scenario begins with."""
+        for uid, job in self.nodes.jobs.items():
+            if (name := job.manifest["metadata"]["name"]) in self._judged:
+                if uid not in self._oracles:
+                    self._oracles[uid] = Oracles(job)
+                self._say(name, *self._oracles[uid].safe())
+
+    def _say(self, name: str, *problems: str) -> None:
+        self.run.violations += [f"{problem} [{name} at {self.loop.time():.2f}]" for problem in problems]
+
+    def _plan(self, framework: Framework, job: Job, observed: Observed, now: float) -> Plan:
+        """The decision, and what must hold of it. Every fourth is made twice more, to show that it is deterministic."""
+        decided = plan(framework, job, observed, now)
+        self._plans += 1
+        try:
+            if self._plans % 4:
+                check_deeds(job, observed, now, decided)
+            else:
+                check_plan(framework, job, observed, now, decided)
+        except AssertionError as error:
+            rule = traceback.extract_tb(error.__traceback__)[-1].name
+            self._say(job.name, f"{rule}: {error}")
+        return decided
+
+    def _counted(self, done: Callable[..., None]) -> Callable[..., None]:
+        """`WorkQueue.done`, which counts how often a process came to a job."""
+
+        def count(queue: Any, key: Any, *args: Any, **more: Any) -> None:
+            self.run.keys[PROCESS.get(), "/".join(key), int(self.loop.time() // 60)] += 1
+            done(queue, key, *args, **more)
+
+        return count
 
     # -- the operators --------------------------------------------------------------------------------------------------
 
@@ -194,14 +230,14 @@ class Simulation:
     async def main(self) -> None:
         """From the start to the end."""
         self.start()
-        while not self._at_rest():
-            if self.loop.time() >= self._horizon:
-                break
+        while not self._at_rest() and self.loop.time() < self._horizon:
             await self.sleep(_POLL)
         self.run.writes_at_rest = 0
-        self._look_at_all()
+        for driver in self._drivers:
+            # At rest there is nothing to do for any job, also for those that had no cause to be reconciled.
+            driver.controller.resync()
         await self.sleep(HOLD_SECONDS)
-        self.run.end = end_state(self.server)
+        self.run.end = dict(self._end())
         self._look_for_leaks()
         await self._stop()
 
@@ -210,50 +246,52 @@ class Simulation:
         self.loop.call_later(seconds, future.set_result, None)
         await future
 
+    @property
+    def _drivers(self) -> list[Driver]:
+        return [driver for process in self.alive if process.manager is not None for driver in process.manager.drivers]
+
     def _at_rest(self) -> bool:
         now, recovered_at = self.loop.time(), self.fault_scheduler.recovered_at
         if now < self.run.settled_at + QUIET_SECONDS or self.fault_scheduler.pending:
             return False
         if recovered_at and now < recovered_at + RECOVERY_SECONDS:
             return False
-        dues = [a.due - START for a in self.actors if a.due is not None]
-        dues += [due for process in self.alive if (due := process.next_due) is not None]
-        if any(due < self._horizon for due in dues):
-            return False
-        return all(process.idle for process in self.alive) and all(
-            a.actor.done for a in self.actors if isinstance(a.actor, User)
-        )
+        queues = [driver.controller.queue for driver in self._drivers]
+        dues = [at - START for at in (self.nodes.due, self.user.due) if at is not None]
+        dues += [at for queue in queues if (at := queue.next_wakeup()) is not None]
+        idle = not any(map(len, queues)) and not any(driver.busy for driver in self._drivers)
+        return idle and self.user.done and not any(due < self._horizon for due in dues)
 
-    def _look_at_all(self) -> None:
-        """At rest there is nothing to do for any job, also for those that had no cause to be reconciled."""
-        for process in self.alive:
-            for driver in process.manager.drivers if process.manager is not None else ():
-                driver.controller.resync()
+    def _end(self) -> Iterator[tuple[str, Any]]:
+        """What has come of the scenario's jobs. How others ended that were stopped with a failed one is a matter of chance."""
+        jobs = {f"{framework.plural}.{framework.group}": framework for framework in self.scenario.frameworks}
+        for table in self.server.storage.tables:
+            for item in self.server.storage.table(table).items():
+                name = f"{table}/{item.name}"
+                if table in jobs:
+                    status = read_status(item.obj.get("status"))
+                    held = [(one.type, one.reason) for one in status.conditions if one.is_true]
+                    failed = sorted((f.replica, f.exit_code) for f in status.failures if f.reason != STOPPED)
+                    counts = status.restarts, status.disruptions, status.attempt, status.attempt_replicas
+                    yield name, str((held, counts, failed, status.replica_statuses))
+                elif item.obj["metadata"].get("ownerReferences") and table not in _UNSEEN:
+                    yield name, (item.obj.get("status") or {}).get("phase", "")
 
     def _look_for_leaks(self) -> None:
-        """State that operators keep of deleted jobs, and expectations that cannot be met any more (oracles O6, O7)."""
-        leaked = self.run.leaked
-        for process in self.alive:
-            for driver in process.manager.drivers if process.manager is not None else ():
-                controller = driver.controller
-                jobs = len(controller.informers[controller.jobs].store)
-                for what, size, allowed in (
-                    ("expectations", len(controller.expectations), 0),
-                    ("barrier", len(controller.barrier), jobs),
-                    ("memory", len(controller.states), jobs),
-                    ("orphans", len(controller.orphans), 0),
-                    ("strays", len(controller.strays), 0),
-                    ("back-off", controller.queue.failing, 0 if process.leads and self.loop.time() < self._horizon else jobs),
-                ):
-                    if size > allowed:
-                        leaked.append(f"{process.name} {controller.framework.name}: {what} of {size}, {jobs} jobs")
-
-    def _hot_loops(self) -> Iterator[str]:
-        """Jobs that were planned over and over: what was seen changes less often, and what fails is backed off from."""
-        for process in self.processes:
-            for (key, minute), count in process.queued.items():
-                if count > MOST_PLANS:
-                    yield f"hot-loop at {60 * minute:.2f}: {process.name} came {count} times to {'/'.join(key)} in a minute"
+        """State that operators keep of deleted jobs, and expectations that cannot be met any more."""
+        for driver in self._drivers:
+            controller = driver.controller
+            jobs = len(controller.informers[controller.jobs].store)
+            for what, size, allowed in (
+                ("expectations", len(controller.expectations), 0),
+                ("barrier", len(controller.barrier), jobs),
+                ("memory", len(controller.states), jobs),
+                ("orphans", len(controller.orphans), 0),
+                ("strays", len(controller.strays), 0),
+                ("back-off", controller.queue.failing, 0 if self.loop.time() < self._horizon else jobs),
+            ):
+                if size > allowed:
+                    self.run.leaked.append(f"{controller.framework.name}: {what} of {size}, {jobs} jobs")
 
     @property
     def _horizon(self) -> float:
@@ -277,16 +315,18 @@ class Simulation:
         """Run it."""
         run = self.run
         self.loop.set_exception_handler(lambda _, context: run.errors.append(str(context)))
-        try:
-            self.loop.run(self.main())
-        except DeadlockError as error:
-            run.errors.append(f"deadlock: {error}")
+        with patch.object(job_controller, "decide", self._plan), patch.object(WorkQueue, "done", self._counted(WorkQueue.done)):
+            try:
+                self.loop.run(self.main())
+            except DeadlockError as error:
+                run.errors.append(f"deadlock: {error}")
         run.recovered_at = self.fault_scheduler.recovered_at
         run.history = self._hash.hexdigest()
         run.trace, run.fired = self.network.trace, self.network.fired
-        run.violations = [*self.watchdog.violations, *self._hot_loops()]
-        run.summary = self.watchdog.summary
-        run.runs = dict(self.kubelet.runs)
+        hot = ((*key, count) for key, count in run.keys.items() if count > MOST_PLANS)
+        run.violations += [f"hot-loop: {process} came {n} times to {job} in minute {at}" for process, job, at, n in hot]
+        for job in self.nodes.jobs.values():
+            run.runs.update(job.runs)
         return run
 
 
