@@ -28,9 +28,9 @@ from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path
 from jobcommon.diagnosis import Diagnosis, Found, Reason, diagnose
+from jobcommon.diagnosis.diagnosis import reported
 from jobcommon.diagnosis.pods import cause_of
 from jobcommon.diagnosis.reading import owned_by
-from jobcommon.diagnosis.reported import reported
 from jobcommon.framework import Framework
 
 # A start that takes longer is worth a word.

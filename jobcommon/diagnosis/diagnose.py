@@ -11,7 +11,7 @@ from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.denials import refusal_in
-from jobcommon.diagnosis.diagnosis import Diagnosis, in_namespace, shown_end
+from jobcommon.diagnosis.diagnosis import Diagnosis, in_namespace, reported, shown_end
 from jobcommon.diagnosis.failures import (
     alike,
     cause_of_failure,
@@ -20,15 +20,13 @@ from jobcommon.diagnosis.failures import (
     root,
 )
 from jobcommon.diagnosis.found import Found, Member
-from jobcommon.diagnosis.hangs import error_of_running, last_exception, silent
+from jobcommon.diagnosis.hangs import ended_by_limit, error_of_running, last_exception, silent, without_progress
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
-from jobcommon.diagnosis.no_progress import ended_by_limit, without_progress
 from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.others import absent, led_by_absent, meanwhile, never_started
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
-from jobcommon.diagnosis.reported import reported
 from jobcommon.diagnosis.resizes import bounds, next_resizes, resizing, smaller, stops_awaited
 from jobcommon.diagnosis.starting import BARE
 from jobcommon.reconcile import limits
@@ -39,7 +37,6 @@ from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, SAYS_WAITI
 MAX_EVIDENCE = 6
 # Of clocks, in seconds.
 TOLERANCE = 2.0
-_OF_ENVIRONMENT = (Reason.MODULE_NOT_FOUND, Reason.VERSIONS_CONFLICT)
 _HIDDEN = (
     "the exit code was 0: a pipeline, such as python train.py | tee log, exits with the code of its last program unless the "
     "shell sets -o pipefail (bash); || true and a handler of all exceptions also hide a failure"
@@ -54,8 +51,6 @@ def diagnose(found: Found, now: float, *, condition: bool = True) -> Diagnosis:
     made = _diagnose(found, current, now)
     state = current.type if current is not None else ""
     evidence = [*made.evidence]
-    if made.reason in _OF_ENVIRONMENT and found.python:
-        evidence.append(f"the pods' python is {found.python}; --python of jobcommon run and up selects another")
     if condition and current is not None and current.message:
         evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
     evidence += found.read.warnings
@@ -194,15 +189,9 @@ def _failed(found: Found, current: JobCondition | None, now: float) -> Diagnosis
         return replace(ended_by_limit(found, Reason.STALLED, in_short(message)), then=then, at=at)
     ends = root(found, message)
     if ends is None:
-        members = [member for member in found.members if member.pod.phase == "Failed"]
-        if not members:
-            return Diagnosis(
-                reason or Reason.PROGRAM_FAILED, in_short(message or f"{job.kind} {job.name} has failed"), then=then
-            )
-        member = min(members, key=_ended_at)
-        made = _of_pods(found, [(member, ended(member, found))], (), now)
-    else:
-        made = _of_failure(found, *ends, now)
+        text = in_short(message or f"{job.kind} {job.name} has failed")
+        return Diagnosis(reason or Reason.PROGRAM_FAILED, text, then=then)
+    made = _of_failure(found, *ends, now)
     if reason == reasons.NO_PROGRESS:
         made = replace(made, evidence=(*made.evidence, "the job ended because restarts brought no progress"))
     if reason == reasons.BACKOFF_LIMIT_EXCEEDED:
@@ -417,11 +406,6 @@ def _invalid(errors: str) -> Cause:
     return Cause(
         Reason.INVALID_SPEC, f"the manifest is invalid: {in_short(errors, 1000)}", "correct it, and create the job again"
     )
-
-
-def _ended_at(member: Member) -> float:
-    runs = [_last_run(container) for container in member.pod.containers]
-    return min((run.finished_at for run in runs if run is not None and run.finished_at is not None), default=float("inf"))
 
 
 def _last_run(container: ContainerView) -> Terminated | None:

@@ -3,12 +3,16 @@
 import re
 from dataclasses import dataclass
 
-from jobcommon.causes.cause import in_short
+from jobcommon.api.status import JobStatus
+from jobcommon.api.timestamp import parse_time
+from jobcommon.causes.cause import in_short, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.printed import is_stack, plain
 from jobcommon.diagnosis.pods import CALM
 
 MAX_LINES = 12
+# A report is on record 15 s after it was made.
+_OLD = 60.0
 _COMMAND = re.compile(r"kubectl (?=(?:exec|logs|patch|edit|annotate|describe (?:pod|pvc)|delete pod|get pvc|create secret)\b)")
 _WELL = (Reason.SUCCEEDED, Reason.RUNNING, Reason.RESIZING, *CALM)
 
@@ -57,3 +61,11 @@ def shown_end(made: Diagnosis) -> tuple[str, ...]:
     if end > len(lines) - MAX_LINES:
         return lines[-MAX_LINES:]
     return (*lines[max(end - MAX_LINES, 0) : end], f"… {len(lines) - end} more lines")
+
+
+def reported(status: JobStatus, now: float) -> str:
+    """``████░░░░░░ 47% (940/2000), 12m left``, and how old the report is if the job goes on without another."""
+    words = status.reported_progress
+    at = parse_time(status.progress.last_report_time) if status.progress is not None else None
+    old = words and at is not None and now - at >= _OLD and not status.finished
+    return f"{words}; reported {span(now - at)} ago" if old and at is not None else words

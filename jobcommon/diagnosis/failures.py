@@ -16,10 +16,9 @@ from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import last_exception
 from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import ended, of_init, state_of_node
-from jobcommon.diagnosis.stops import stopped
+from jobcommon.diagnosis.starting import stopped
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import PATIENCE_SECONDS, STOPPED, ending_of, last_run
-from jobcommon.reconcile.slots import attempt_of
 
 # Of ends so close together, consequences of others do not decide.
 TOGETHER_SECONDS = 60.0
@@ -58,25 +57,13 @@ def ends(found: Found) -> list[Failure]:
 def _end_of(member: Member, found: Found) -> Failure | None:
     pod = member.pod
     replica = next((one for one in found.read.replicas if str(one) == member.replica), None)
-    if replica is None or pod.phase not in ("Failed", "Succeeded"):
-        return None
-    if pod.deletion_time is not None and not _is_stopped_by_operator(member, found):
-        ending = ending_of(pod, found.framework.container, RestartPolicy.NEVER)
-        return failure_of(replica, pod, ending) if ending is not None else None
-    if pod.phase == "Succeeded":
+    if replica is None or pod.phase != "Failed":
         return None
     if pod.deletion_time is not None or pod.uid in found.status.stopped_pods:
         run = last_run(pod, found.framework.main_container(found.read.replica_specs[replica.type], replica.index))
         return failure_of(replica, pod, run) if run is not None and run.reason != STOPPED else None
     ending = ending_of(pod, found.framework.container, RestartPolicy.NEVER)
     return failure_of(replica, pod, ending) if ending is not None else None
-
-
-def _is_stopped_by_operator(member: Member, found: Found) -> bool:
-    """Whether the operator has deleted the pod, which it records before, but for the pods of a job that has finished."""
-    pod, job = member.pod, found.read
-    over = found.status.finished or job.deleting or job.suspended
-    return over or pod.uid in found.status.counted_pods or attempt_of(pod) < job.attempt
 
 
 def root(found: Found, message: str, *, latest: bool = False) -> tuple[Failure, Failure] | None:

@@ -20,8 +20,6 @@ from jobcommon.spec import read_job
 
 Object = Mapping[str, Any]
 # The runtime of the embedded cluster.
-#: The annotation of the embedded cluster's node.
-PYTHON = "localcluster/python"
 _PROCESSES = "process://"
 
 
@@ -84,12 +82,6 @@ class Found:
         statuses = (mappings_in(mapping_of(mapping_of(pod).get("status")).get("containerStatuses")) for pod in self.pods)
         runtimes += [str(status.get("containerID") or "") for found in statuses for status in found]
         return any(runtime.startswith(_PROCESSES) for runtime in runtimes)
-
-    @property
-    def python(self) -> str:
-        """The interpreter that the pods of the embedded cluster find as `python`; "" if that is not known."""
-        annotations = (mapping_of(mapping_of(node.get("metadata")).get("annotations")) for node in self.nodes)
-        return next((str(one[PYTHON]) for one in annotations if PYTHON in one), "")
 
     @cached_property
     def members(self) -> "tuple[Member, ...]":

@@ -13,8 +13,7 @@ from jobcommon.diagnosis.context import in_context, without_error
 from jobcommon.diagnosis.found import EventView, Found, Member, main_container
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.scheduling import claims_of, unschedulable
-from jobcommon.diagnosis.starting import not_prepared, not_started
-from jobcommon.diagnosis.stops import stopped, unhealthy
+from jobcommon.diagnosis.starting import not_prepared, not_started, stopped, unhealthy
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.ending import decode, is_over
 from jobcommon.reconcile.slots import attempt_of, holds_node, is_spare, last_is_earlier

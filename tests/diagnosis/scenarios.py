@@ -611,6 +611,7 @@ NOT_MOUNTED: dict[str, tuple[tuple[str, str], ...]] = {
 }  # fmt: skip
 #: The scheduler's words on a pod without a node.
 UNSCHEDULABLE: tuple[tuple[str, ...], ...] = (
+    ("claim not bound", "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes", "PersistentVolumeClaimUnbound", "not bound"),
     ("selector", "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes", "NodeSelector", "affinity/selector"),
     ("no nodes", "no nodes available to schedule pods", "NoNodes", "no nodes"),
 )  # fmt: skip
@@ -783,7 +784,6 @@ SCENARIOS = (
     scenario("a container of a job that has succeeded", "Succeeded").of(found({"Master-0": lambda pod: sidecar_failed(pod, looping=False), "Worker-0": lambda pod: pod.succeeded()}, replicas={"Master": 1, "Worker": 1}), "container sidecar: failed with exit code 3"),
     scenario("nodes that are avoided", "SIGKILL").of(found({"Worker-0": lambda pod: pod.failed(137), "Worker-1": lambda pod: pod.failed(1)}, policy="OnFailure", run_policy={"nodeLossSeconds": 30}), "new pods avoid node node-1: 2 pods failed or were lost there"),
     scenario("a pod that may run twice", "NodeDoesNotAnswer").of(found({"Worker-0": running, "Worker-1": stuck_on}, run_policy={"nodeLossSeconds": 30}), "kubectl annotate pod demo-worker-1 kueue.x-k8s.io/safe-to-forcefully-delete=true"),
-    scenario("a module that the cluster's python lacks", "ModuleNotFound").of(failed(1, lines=("ModuleNotFoundError: No module named 'tqdm'",), nodes=[{**node(), "metadata": {"name": "local", "annotations": {"localcluster/python": "/env/bin/python"}}}]), "the pods' python is /env/bin/python"),
     scenario("torchrun alone, while it runs", "Running").of(both_running(**NO_RENDEZVOUS), "torchrun has no rendezvous"),
     scenario("torchrun alone, when it has failed", "ProgramFailed").of(failed(1, **NO_RENDEZVOUS), "torchrun has no rendezvous"),
     scenario("scaled in vain", "Running").of(both_running(events=[event(job_manifest(PYTORCH, {})["metadata"]["uid"], "SpecWarning", "Scaling Worker does not affect running replicas")]), "Scaling Worker does not affect running replicas"),
