@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.input import STDIN, is_address, read_documents, read_text
+from jobcommon.cli.input import STDIN, read_documents, read_text
 from jobcommon.cli.yaml_document import LIMITS, line_of
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -70,7 +70,7 @@ def load(names: Iterable[str], *, fresh: bool = False) -> list[Manifest]:
     """
     names = list(names)
     if "" in names:
-        raise UserError("--filename: the name is empty; give a file, a directory, an address, or - for standard input")
+        raise UserError("--filename: the name is empty; give a file, a directory, or - for standard input")
     found = [m for name in names for file in _files(name) for m in _manifests(*read_text(file, LIMITS.size), fresh)]
     if not found:
         where = ", ".join("<stdin>" if name == STDIN else name for name in names)
@@ -80,7 +80,7 @@ def load(names: Iterable[str], *, fresh: bool = False) -> list[Manifest]:
 
 def _files(name: str) -> list[str]:
     path = Path(name)
-    if name == STDIN or is_address(name) or not path.is_dir():
+    if name == STDIN or not path.is_dir():
         return [name]
     files = sorted(str(p) for p in path.iterdir() if p.suffix in SUFFIXES)
     if not files:

@@ -27,7 +27,7 @@ def examine(state: ClusterState, frameworks: Sequence[Framework], ours: Mapping[
     # In the order in which they are to be fixed: while another operator runs, nothing is to be changed under it.
     found = [
         *check_other_operators(state, frameworks, own, now),
-        *check_acting(state, frameworks, own, now),
+        *check_acting(state, own, now),
         *check_definitions(state, frameworks, ours),
         *check_platform(state, frameworks, own),
         *unread,

@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from jobcommon.api import labels
 from jobcommon.api.gang import gang_scheduler
 from jobcommon.api.kueue import ACCOUNT, CONFIGURATION, NAMESPACE
 from jobcommon.cli import rbac
@@ -16,7 +15,6 @@ from jobcommon.cli.doctor.operators import OwnOperator, own_operators
 from jobcommon.cli.doctor.platform import KUEUE, KUEUE_DEPLOYMENT
 from jobcommon.cli.doctor.state import ClusterState, Denied, Json, Right, names
 from jobcommon.cli.jobs.access import Query, pages
-from jobcommon.client.objects import collection_path
 from jobcommon.client.request import Request, Transport
 from jobcommon.client.responses import response_error
 from jobcommon.framework import Framework
@@ -50,10 +48,10 @@ class Reader:
             self.unread[what] = error.message or f"the API server answered {response.status}"
         return None
 
-    async def items(self, what: str, path: str, chosen: Query = ()) -> list[Json]:
-        """The objects of a collection, or those `chosen` by a selector, with their kind."""
+    async def items(self, what: str, path: str) -> list[Json]:
+        """The objects of a collection, with their kind."""
         found: list[Json] = []
-        async for page in pages(lambda more: self.document(what, path, (*chosen, *more))):
+        async for page in pages(lambda more: self.document(what, path, more)):
             kind = str(page.get("kind", "")).removesuffix("List")
             found += [{"kind": kind, **item} for item in page.get("items") or ()]
         return found
@@ -106,8 +104,6 @@ async def read_state(transport: Transport, frameworks: Sequence[Framework]) -> C
         leases=await reader.items("Leases", "/apis/coordination.k8s.io/v1/leases"),
         deployments=await reader.items("Deployments", "/apis/apps/v1/deployments"),
         batch_jobs=await reader.items("batch Jobs", "/apis/batch/v1/jobs"),
-        jobs=[job for framework in frameworks for job in await _jobs(reader, framework)],
-        pods=await reader.items("pods", "/api/v1/pods", (("labelSelector", labels.JOB_NAME),)),
     )
     denied = await _denied(reader, state, frameworks)
     if KUEUE in served:
@@ -115,12 +111,6 @@ async def read_state(transport: Transport, frameworks: Sequence[Framework]) -> C
         reads = _rights(rbac.Rule(f.group, f.plural, ("get", "list", "watch")) for f in frameworks)
         state = replace(state, kueue_configuration=kueue, kueue_denied=await reader.denied(_kueue_account(state), "", reads))
     return replace(state, denied=denied, unread=dict(reader.unread))
-
-
-async def _jobs(reader: Reader, framework: Framework) -> list[Json]:
-    """The jobs of a kind; without any if it is not installed."""
-    path = collection_path(framework.api_version, framework.plural, None)
-    return [{"apiVersion": framework.api_version, **job} for job in await reader.items(framework.plural, path)]
 
 
 async def _denied(reader: Reader, state: ClusterState, frameworks: Sequence[Framework]) -> list[Denied]:

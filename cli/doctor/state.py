@@ -29,9 +29,8 @@ class Denied:
 class ClusterState:
     """What could be read. `unread` says of the rest what it is and why it could not be read.
 
-    `definitions` are by name, None for one that does not exist. `groups` are the API groups that are served. `jobs` are
-    those of our kinds, and `pods` those of jobs. `kueue_denied` is what Kueue's
-    ServiceAccount lacks to read our kinds.
+    `definitions` are by name, None for one that does not exist. `groups` are the API groups that are served. `kueue_denied` is
+    what Kueue's ServiceAccount lacks to read our kinds.
     """
 
     version: str = ""
@@ -41,8 +40,6 @@ class ClusterState:
     leases: Sequence[Json] = ()
     deployments: Sequence[Json] = ()
     batch_jobs: Sequence[Json] = ()
-    jobs: Sequence[Json] = ()
-    pods: Sequence[Json] = ()
     kueue_configuration: Json | None = None
     kueue_denied: Denied | None = None
     denied: Sequence[Denied] = ()

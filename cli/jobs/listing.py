@@ -88,19 +88,21 @@ async def jobs_of(api: Api, *, everywhere: bool, console: Console, chosen: Chose
 async def surroundings_of(
     api: Api, jobs: Sequence[FoundJob], *, everywhere: bool, console: Console | None = None
 ) -> list[Found]:
-    """What explains jobs in a list. Two requests show with which something is wrong."""
+    """What explains jobs in a list. One request shows with which something is wrong."""
     namespace = None if everywhere else api.namespace
-    unfinished = [job for job in jobs if not job.status.finished]
     unread: dict[str, str] = {}
-    pods = await _readable(api, namespace, "pods", ("labelSelector", labels.JOB_NAME), unread) if unfinished else []
-    warned = any((pod.get("status") or {}).get("phase") == "Pending" for pod in pods) or len(pods) < len(unfinished)
-    events = await _readable(api, namespace, "events", ("fieldSelector", "type=Warning"), unread) if warned else []
+    pods: list[Object] = []
+    try:
+        if any(not job.status.finished for job in jobs):
+            pods = await api.items(collection_path("v1", "pods", namespace), (("labelSelector", labels.JOB_NAME),))
+    except StatusError as error:
+        unread["pods"] = explained(error)
     by_job: dict[tuple[str, str], list[Object]] = {}
     for pod in pods:
         metadata = pod["metadata"]
         by_job.setdefault((metadata["namespace"], metadata["labels"][labels.JOB_NAME]), []).append(pod)
     named = ((job, by_job.get((job.namespace, job.name), ())) for job in jobs)
-    found = [Found(job.framework, job.body, owned_by(job.uid, its), events, unread=unread) for job, its in named]
+    found = [Found(job.framework, job.body, owned_by(job.uid, its), unread=unread) for job, its in named]
     # What `why` reads, of the latest that are not well or not over.
     unwell = [at for at, one in enumerate(found) if not one.status.has(ConditionType.SUCCEEDED) or one.read.deleting]
     chosen_at = unwell[-MOST_READ:]
@@ -110,17 +112,6 @@ async def surroundings_of(
     for at, one in zip(chosen_at, await together(*(surroundings(api, jobs[at]) for at in chosen_at)), strict=True):
         found[at] = one
     return found
-
-
-async def _readable(
-    api: Api, namespace: str | None, resource: str, chosen: tuple[str, str], unread: dict[str, str]
-) -> list[Object]:
-    """The objects; if they may not be read, that is noted in `unread`."""
-    try:
-        return await api.items(collection_path("v1", resource, namespace), (chosen,))
-    except StatusError as error:
-        unread[resource] = explained(error)
-        return []
 
 
 def show_jobs(

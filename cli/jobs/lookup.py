@@ -8,15 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from jobcommon.api.status import JobStatus, read_status
-from jobcommon.api.timestamp import format_time
-from jobcommon.causes.cause import in_short
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Api, Object, Query
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path
-from jobcommon.diagnosis.found import event_view
 from jobcommon.diagnosis.reading import read_related
 from jobcommon.framework import Framework, Job, Related
 from jobcommon.sdk.following import Target
@@ -103,34 +100,7 @@ async def find_job(api: Api, reference: str) -> FoundJob:
     # `run` adds a suffix to the name of a script.
     close = get_close_matches(name, there, n=3, cutoff=SIMILAR) or [one for one in there if one.startswith(f"{name}-")][:3]
     hint = f"did you mean {' or '.join(close)}?" if close else "see kubectl train list" if there else "it has no jobs"
-    raise NoJobError(
-        await _gone(api, frameworks, name) or f"{reference}: there is no such job in namespace {api.namespace}; {hint}"
-    )
-
-
-async def _gone(api: Api, frameworks: Iterable[Framework], name: str) -> str:
-    """What the events tell of a job that is gone; "" if there are none, or they may not be read."""
-    kinds = {framework.kind: framework for framework in frameworks}
-    try:
-        items = await api.items(
-            collection_path("v1", "events", api.namespace), (("fieldSelector", f"involvedObject.name={name}"),)
-        )
-    except StatusError:
-        return ""
-    views = [(str((item.get("involvedObject") or {}).get("kind")), event_view(item)) for item in items]
-    recorded = sorted(((event.at, kind, event) for kind, event in views if kind in kinds), key=lambda entry: entry[:2])
-    if not recorded:
-        return ""
-    kind = recorded[-1][1]
-    over = next((e for _, k, e in reversed(recorded) if k == kind and e.reason in (f"{kind}Succeeded", f"{kind}Failed")), None)
-    gone = f"{kinds[kind].singular}/{name} is gone from namespace {api.namespace}"
-    if over is None:
-        return f"{gone}: it was deleted before it had finished; its last event: {in_short(recorded[-1][2].message)}"
-    when = format_time(over.at)
-    return (
-        f"{gone}. It finished at {when}: {in_short(over.message)}. Then its ttlSecondsAfterFinished or a user deleted it; a "
-        "larger value keeps it longer, and keepFailedLogs keeps the logs as long"
-    )
+    raise NoJobError(f"{reference}: there is no such job in namespace {api.namespace}; {hint}")
 
 
 async def all_jobs(

@@ -4,10 +4,7 @@ import json
 import re
 import shlex
 import subprocess
-import threading
 from collections.abc import Sequence
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -104,24 +101,6 @@ def test_a_generated_name_is_a_new_one_for_a_run_alone(tmp_path: Path) -> None:
     assert len({load([str(file)], fresh=True)[0].name for _ in range(2)} - {"quick-xxxxx"}) == 2
 
 
-def test_a_manifest_is_fetched_from_an_address(tmp_path: Path) -> None:
-    (tmp_path / "job.yaml").write_text(VALID)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(tmp_path))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        try:
-            (manifest,) = load([f"{address}/job.yaml"])
-            assert manifest.place == f"{address}/job.yaml:2: PyTorchJob quick"
-            with pytest.raises(UserError, match=r"none\.yaml: the server answers 404 "):
-                load([f"{address}/none.yaml"])
-        finally:
-            server.shutdown()
-            thread.join()
-    with pytest.raises(UserError, match=r"job\.yaml: cannot be fetched: .*[Cc]onnection refused"):
-        load([f"{address}/job.yaml"])
-
-
 def test_without_the_extra_there_is_no_traceback(tmp_path: Path) -> None:
     # A module of that name before the real one says what Python says when there is none.
     (tmp_path / "jsonschema_rs.py").write_text("raise ModuleNotFoundError(\"No module named 'x'\", name='jsonschema_rs')\n")
@@ -147,8 +126,7 @@ def test_a_full_disk_is_one_line() -> None:
         ("operator --framework mine:", "--framework mine:: write a module and a name in it, as in my_package:FRAMEWORK"),
         ("operator --namespace ''", '--namespace : write lower-case letters, digits and "-"'),
         ("plan -f job.yaml -n a.b", '--namespace a.b: write lower-case letters, digits and "-"'),
-        ("plan -f ''", "--filename: the name is empty; give a file, a directory, an address, or - for standard input"),
-        ("plan -f 'http://a b/'", "http://a b/: cannot be fetched: URL can't contain control characters"),
+        ("plan -f ''", "--filename: the name is empty; give a file, a directory, or - for standard input"),
         ("plan -f docs/dashboard-job.png", "docs/dashboard-job.png: is not UTF-8 text; give a YAML or JSON file"),
         ("convert docs", "docs: cannot be read: Is a directory"),
         ("crds --output README.md", "--output README.md: cannot be written: File exists"),

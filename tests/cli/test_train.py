@@ -27,7 +27,6 @@ from jobcommon.diagnosis import Found, diagnose
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
-from jobcommon.testutil.polling import polled
 from tests.cli.commands import PATIENCE, answered, cluster_up, started
 from tests.cli.train_cluster import Output, api_for, reader, shell_job
 from tests.diagnosis.scenarios import SCENARIOS
@@ -228,22 +227,6 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
         assert made.reason in listed.text
         assert made.sentence in " ".join(listed.text.split())
     assert again["metadata"]["uid"] != job.uid
-
-
-@pytest.mark.cluster
-async def test_why_reads_the_events_of_a_deleted_job() -> None:
-    async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
-        await cluster.create(PYTORCH, shell_job("exit 0", ttlSecondsAfterFinished=0))
-        await cluster.until_gone(PYTORCH, "demo")
-
-        async def refusal() -> str:
-            with pytest.raises(UserError, match="pytorchjob/demo is gone from namespace default") as refused:
-                await find_job(api, "demo")
-            return str(refused.value)
-
-        # Events are written beside the job.
-        said = await polled(refusal, lambda said: "It finished at" in said)
-    assert "successfully completed. Then its ttlSecondsAfterFinished or a user deleted it" in said
 
 
 @pytest.mark.parametrize("replicas", [0, 5])

@@ -23,7 +23,6 @@ from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
-from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.cluster import TestCluster, cluster_for
 from jobcommon.testutil.kueue import definitions as kueue_definitions
 
@@ -115,34 +114,6 @@ ALL_QUEUED = ("kubeflow.org/tfjob", "kubeflow.org/pytorchjob", "kubeflow.org/mpi
 REFERENCE = deployment("training-operator", "docker.io/kubeflow/training-operator:v1-5170a36")
 
 
-def job(age: float = 1000, active: int | None = None, **policy: str) -> Json:
-    """A PyTorchJob with one worker; with `active` it runs, and its status says that many pods do."""
-    made = job_manifest(PYTORCH, {"Worker": 1}, run_policy=policy)
-    made["metadata"] |= {"creationTimestamp": format_time(NOW - age)}
-    if active is not None:
-        made["status"] = {
-            "conditions": [{"type": "Running", "status": "True", "reason": "r", "message": "m"}],
-            "replicaStatuses": {"Worker": {"active": active}},
-        }
-    return made
-
-
-def pod(phase: str, deleted: float | None = None) -> Json:
-    """The worker of that job, which began 1,000 seconds ago."""
-    metadata: dict[str, Any] = {
-        "name": "demo-worker-0",
-        "namespace": "default",
-        "uid": "p",
-        "finalizers": ["training.kubeflow.org/job-tracking"],
-        "labels": {"training.kubeflow.org/replica-type": "worker"},
-        "creationTimestamp": format_time(NOW - 1000),
-        "ownerReferences": [{"uid": "uid-demo", "controller": True, "kind": "PyTorchJob", "name": "demo"}],
-    }
-    if deleted is not None:
-        metadata["deletionTimestamp"] = format_time(NOW - deleted)
-    return {"metadata": metadata, "spec": {}, "status": {"phase": phase}}
-
-
 @dataclass(frozen=True)
 class Row:
     """What was read, and the findings in order: severity, and texts that are all in it. `alone`: no lease was renewed."""
@@ -228,15 +199,6 @@ def _acting_rows() -> Iterator[Row]:
         ((W, ("operators of this project were not found", "no Deployment, no lease")),), alone=True)
     yield Row("the leader died", {"leases": [lease("jobcommon-operator", 1080)]},
         ((E, ("Lease jobcommon-operator in kubeflow", "was renewed 18 min ago", "no leader acts")),), alone=True)
-    yield Row("a job is not answered", {"jobs": [job(age=41)]},
-        ((E, ("wait for an operator's answer (1): pytorchjob/demo in default",)),))
-    yield Row("a job was created just now", {"jobs": [job(age=5)]})
-    yield Row("a job that another controller manages", {"jobs": [job(age=41, managedBy="example.com/theirs")]})
-    yield Row("a status does not follow the pods", {"jobs": [job(active=1)], "pods": [pod("Succeeded")]},
-        ((E, ("jobs have a status that does not follow their pods (1): pytorchjob/demo",)),))
-    yield Row("a status follows the pods", {"jobs": [job(active=1)], "pods": [pod("Running")]})
-    yield Row("a pod is held by our finalizer", {"pods": [pod("Failed", deleted=1080)]},
-        ((E, ("being deleted", "training.kubeflow.org/job-tracking (1): default/demo-worker-0", "release-finalizers")),))
 
 
 def _platform_rows() -> Iterator[Row]:
@@ -250,9 +212,9 @@ def _platform_rows() -> Iterator[Row]:
         {"deployments": [stopped], "leases": [lease("rel", 1080)], "groups": {"kueue.x-k8s.io"}, "kueue_configuration": known},
         (scale,), alone=True)
     yield Row("one of ours was stopped in favour of another", {"deployments": [stopped, ours("--kueue=own", name="second")]})
-    yield Row("what comes first is first", {"deployments": [REFERENCE], "jobs": [job(age=41)]},
-        ((E, ("runs training-operator",)), (E, ("wait for an operator",)), (E, ("tfjobs.kubeflow.org is not installed",))),
-        {**definitions(), "tfjobs.kubeflow.org": None})
+    yield Row("what comes first is first", {"deployments": [REFERENCE], "leases": [lease("jobcommon-operator", 1080)]},
+        ((E, ("runs training-operator",)), (E, ("no leader acts",)), (E, ("tfjobs.kubeflow.org is not installed",))),
+        {**definitions(), "tfjobs.kubeflow.org": None}, alone=True)
     rights = (Right("", "pods", "create"), Right("", "pods", "patch"), Right("kubeflow.org", "tfjobs/status", "update"))
     account = "system:serviceaccount:training-operators:runner"
     yield Row("our operator lacks rights", {"denied": [Denied(account, "", rights)]},
