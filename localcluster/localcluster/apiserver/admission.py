@@ -47,27 +47,6 @@ def admit_update(call: Call, new: Obj) -> None:
         _tolerate_lost_nodes(new["spec"])
 
 
-def check_workload(call: Call, name: str, obj: Obj) -> None:
-    """Raise 403 for a new PodGroup unless it is that of a template of a Workload that exists."""
-    if (call.resource.group, call.resource.kind) != (_SCHEDULING, "PodGroup"):
-        return
-    spec = obj["spec"]
-    named = spec.get("workloadRef") or (spec.get("podGroupTemplateRef") or {}).get("workload")
-    if named is None:
-        return
-    workload, template = named["workloadName"], named.get("templateName") or named.get("podGroupTemplateName")
-    found = call.storage.table(f"workloads.{_SCHEDULING}").get(call.namespace, workload)
-    why = ""
-    if found is None:
-        why = f'Workload "{workload}" not found'
-    elif "deletionTimestamp" in found.obj["metadata"]:
-        why = f'Workload "{workload}" is being deleted'
-    elif template not in [one["name"] for one in found.obj["spec"]["podGroupTemplates"]]:
-        why = f'PodGroupTemplate "{template}" not found in Workload "{workload}"'
-    if why:
-        raise forbidden_error("podgroups", _SCHEDULING, name, f"PodGroup rejected: {why}")
-
-
 def _admit_pod(call: Call, name: str, obj: Obj) -> None:
     spec = obj["spec"]
     if not any(call.registry.where(lambda one: (one.group, one.kind) == (_SCHEDULING, "PodGroup"))):

@@ -160,12 +160,6 @@ def forbidden_error(resource: str, group: str, name: str, why: str, causes: Sequ
     return ApiError(403, "Forbidden", f"{what} is forbidden: {why}", details)
 
 
-def method_not_supported(resource: str, group: str, action: str) -> ApiError:
-    """405: the resource is served, but not with this verb."""
-    message = f'{action} is not supported on resources of kind "{qualified(resource, group)}"'
-    return ApiError(405, "MethodNotAllowed", message, _details("", group, resource))
-
-
 def expired(message: str) -> ApiError:
     """410: the requested history is compacted; list again."""
     return ApiError(410, "Expired", message)

@@ -8,7 +8,7 @@ import ipaddress
 import logging
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
@@ -18,7 +18,6 @@ from localcluster.apiserver import sessions
 from localcluster.apiserver.call import BODY_LIMIT
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.watch import WatchStream
 from localcluster.pod_backend import PodBackend
 from localcluster.request import Request, Response
 
@@ -38,13 +37,13 @@ class Running:
         self.pods = pods
         self.url = ""
         self.port = 0
-        self._watches: set[WatchStream] = set()
+        self._watches: set[sessions.Watch] = set()
 
     def stop(self) -> None:
         """End open watches as if their time were up."""
-        for stream in tuple(self._watches):
-            stream.close()
-            stream.wake()
+        for watch in tuple(self._watches):
+            watch.stream.close()
+            watch.stream.wake()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one HTTP request."""
@@ -57,14 +56,11 @@ class Running:
             return _whole(ApiError(500, "InternalError", "Internal error occurred: see the server's log").response())
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        length = request.content_length or 0
-        if length > BODY_LIMIT:
-            return _whole(_too_large().response())
         try:
             body = await request.read() if request.body_exists else None
         except web.HTTPRequestEntityTooLarge:
-            # A chunked body has no Content-Length.
-            return _whole(_too_large().response())
+            refused = ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {BODY_LIMIT}")
+            return _whole(refused.response())
         value = Request(
             request.method, request.rel_url.raw_path, tuple(request.rel_url.query.items()), body,
             request.headers.get("Content-Type", "application/json"),
@@ -80,34 +76,22 @@ class Running:
         return _whole(self.server.handle(value))
 
     async def _watch(self, request: web.BaseRequest, value: Request) -> web.StreamResponse:
-        awake = asyncio.Event()
-        stream = self.server.watch(value, awake.set)
+        watch = sessions.Watch(self.server, value)
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
-        self._watches.add(stream)
+        self._watches.add(watch)
         try:
             await response.prepare(request)
-            while True:
-                awake.clear()
-                stream.tick()
-                lines = stream.drain()
-                if lines:
+            async with aclosing(watch.lines()) as events:
+                async for lines in events:
                     await response.write(lines)
-                if stream.closed:
-                    break
-                if lines:
                     await asyncio.sleep(_GATHER_SECONDS)
-                await _either(awake, max(stream.next_at - self.server.env.now(), 0.0))
             await response.write_eof()
         except ConnectionError:
             log.debug("watch ended by its client: %s", request.path)
         finally:
-            self._watches.discard(stream)
-            stream.close()
+            self._watches.discard(watch)
+            watch.stream.close()
         return response
-
-
-def _too_large() -> ApiError:
-    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {BODY_LIMIT}")
 
 
 def _request_factory(
@@ -124,14 +108,6 @@ _HEADERS = tuple((name.lower(), name) for name in ("Accept", "Authorization", "I
 def _headers(request: web.BaseRequest) -> dict[str, str]:
     """What the core reads. The values of a header that is given more than once are separated by commas."""
     return {name: ", ".join(request.headers.getall(title)) for name, title in _HEADERS if title in request.headers}
-
-
-async def _either(awake: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await awake.wait()
-    except TimeoutError:
-        return
 
 
 def _whole(response: Response) -> web.Response:

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.sessions import open_logs
+from localcluster.apiserver.sessions import Watch, open_logs
 from localcluster.apiserver.users import ADMIN, User
 from localcluster.errors import StatusError
 from localcluster.pod_backend import PodBackend, PodBackendError
@@ -38,23 +39,14 @@ class InProcessTransport:
         return self._events(request) if self._server.is_watch(request) else self._log(request)
 
     async def _events(self, request: Request) -> AsyncIterator[bytes]:
-        awake = asyncio.Event()
         try:
-            watch = self._server.watch(request, awake.set, self._user)
+            watch = Watch(self._server, request, self._user)
         except ApiError as error:
             raise _refused(error) from None
-        try:
-            while True:
-                awake.clear()
-                watch.tick()
-                for line in watch.drain().splitlines():
+        async with aclosing(watch.lines()) as events:
+            async for lines in events:
+                for line in lines.splitlines():
                     yield line
-                if watch.closed:
-                    return
-                if not awake.is_set():
-                    await _wait(awake, watch.next_at - self._server.env.now())
-        finally:
-            watch.close()
 
     async def _whole_log(self, request: Request) -> Response:
         try:
@@ -90,14 +82,6 @@ class InProcessTransport:
 
     async def close(self) -> None:
         """Nothing to release."""
-
-
-async def _wait(awake: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(max(seconds, 0.0)):
-            await awake.wait()
-    except TimeoutError:
-        return
 
 
 def _refused(error: ApiError) -> StatusError:

@@ -13,7 +13,7 @@ from localcluster.apiserver.authentication import Authenticator
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.documents import Documents
 from localcluster.apiserver.env import Env
-from localcluster.apiserver.errors import ApiError, bad_request, method_not_supported, path_not_found
+from localcluster.apiserver.errors import ApiError, bad_request, path_not_found
 from localcluster.apiserver.rbac import Attributes, Authorizer
 from localcluster.apiserver.registry import Registry, resources_of
 from localcluster.apiserver.resource import Resource
@@ -90,7 +90,7 @@ class ApiServer:
         if call.info.verb != "watch":
             raise bad_request("not a watch request: it needs the query watch=true")
         if "watch" not in call.resource.verbs:
-            raise method_not_supported(call.resource.plural, call.resource.group, "watch")
+            raise _not_allowed()
         return read.watch(call, wake)
 
     def is_watch(self, request: Request) -> bool:
@@ -120,7 +120,7 @@ class ApiServer:
     def _dispatch(self, call: Call) -> Response:
         handler = self._handler(call)
         if handler is None:
-            raise ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+            raise _not_allowed()
         return handler(call)
 
     def _handler(self, call: Call) -> Handler | None:
@@ -138,6 +138,10 @@ class ApiServer:
         if subresource not in resource.subresources:
             raise path_not_found()
         return pod_actions.HANDLERS.get((resource.plural, subresource, verb))
+
+
+def _not_allowed() -> ApiError:
+    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
 def _attributes(info: RequestInfo) -> Attributes:

@@ -1,10 +1,11 @@
-"""Log and exec over HTTP: the streaming subresources of pods, answered by the `PodBackend`.
+"""What streams: watches, and the log and exec of pods, which the `PodBackend` answers.
 
 The embedded server serves them itself. For a real one `localcluster.kubelet.server` does, which it asks as it asks a kubelet.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,30 @@ _PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STDIN, STDOUT, STDERR, ERROR, CLOSE = 0, 1, 2, 3, 255
 #: The real server's piece size: larger writes are cut so that stdout and stderr interleave fairly.
 _PIECE = 32 * 1024
+
+
+class Watch:
+    """An open watch in an event loop. Raises an ApiError when it is refused."""
+
+    def __init__(self, server: ApiServer, request: Request, user: User | None = None) -> None:
+        self._now, self._awake = server.env.now, asyncio.Event()
+        self.stream = server.watch(request, self._awake.set, user)
+
+    async def lines(self) -> AsyncGenerator[bytes, None]:
+        """The lines of events as they come, those that are there together, until the watch ends."""
+        try:
+            while True:
+                self._awake.clear()
+                self.stream.tick()
+                if lines := self.stream.drain():
+                    yield lines
+                if self.stream.closed:
+                    return
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(self.stream.next_at - self._now(), 0.0)):
+                        await self._awake.wait()
+        finally:
+            self.stream.close()
 
 
 class Channels:

@@ -8,6 +8,7 @@ from which watches and lists at an older resourceVersion are served.
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -24,17 +25,15 @@ DELETED: Final = "DELETED"
 _encoder = msgspec.json.Encoder()
 
 
+@dataclass(slots=True, eq=False)
 class Item:
     """One version of one object, with its encoding made at most once."""
 
-    __slots__ = ("_body", "name", "namespace", "obj", "rv")
-
-    def __init__(self, namespace: str, name: str, rv: int, obj: Obj) -> None:
-        self.namespace = namespace
-        self.name = name
-        self.rv = rv
-        self.obj = obj
-        self._body: bytes | None = None
+    namespace: str
+    name: str
+    rv: int
+    obj: Obj
+    _body: bytes | None = field(default=None, init=False, repr=False)
 
     @property
     def body(self) -> bytes:
@@ -49,17 +48,15 @@ class Item:
         return str(self.obj["metadata"].get("uid", ""))
 
 
+@dataclass(slots=True, eq=False)
 class Change:
     """One step of a table's history. For DELETED, `item` is the last state carrying the resourceVersion of the deletion."""
 
-    __slots__ = ("item", "old", "rv", "table", "type")
-
-    def __init__(self, table: str, kind: str, rv: int, item: Item, old: Item | None) -> None:
-        self.table = table
-        self.type = kind
-        self.rv = rv
-        self.item = item
-        self.old = old
+    table: str
+    type: str
+    rv: int
+    item: Item
+    old: Item | None
 
 
 class Listeners(dict[Callable[[], None], None]):

@@ -14,7 +14,7 @@ import msgspec
 from localcluster.apiserver.registry import Registry
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.storage import Change, Item, Storage, Table
+from localcluster.apiserver.storage import Change, Item, Table
 from localcluster.apiserver.users import MASTERS, User
 from localcluster.request import JSON, MERGE_PATCH, Request, Response
 
@@ -32,11 +32,6 @@ class Access:
     def now(self) -> float:
         """The server's time in Unix seconds."""
         return self._server.env.now()
-
-    @property
-    def storage(self) -> Storage:
-        """The server's store, to be read only."""
-        return self._server.storage
 
     @property
     def registry(self) -> Registry:

@@ -1,6 +1,5 @@
 """Names for addresses: the contents of a pod's /etc/hosts, and how it changes while processes read it."""
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -67,10 +66,7 @@ class HostsFile:
         self.apply((), lines)
 
     def apply(self, gone: Iterable[str], new: Mapping[str, bytes]) -> None:
-        """Remove the lines with the keys `gone`, then add `new` ones in place of those with the same keys.
-
-        Raises OSError when the disk is full; the same call again then completes it.
-        """
+        """Remove the lines with the keys `gone`, then add `new` ones in place of those with the same keys."""
         with self.path.open("r+b", buffering=0) as file:
             for key in (*gone, *new):
                 if key not in self._places:
@@ -82,13 +78,7 @@ class HostsFile:
                 if any(name in line for name in self._own):
                     line = b" ".join(word for word in line.split() if word not in self._own) + b"\n"
                 offset = self._place(len(line))
-                try:
-                    if os.pwrite(file.fileno(), line, offset) < len(line):
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-                except OSError:
-                    # First in line for the next attempt, so that no gap stays.
-                    self._free.insert(0, (offset, len(line)))
-                    raise
+                os.pwrite(file.fileno(), line, offset)
                 self._places[key] = (offset, len(line))
 
     def _place(self, length: int) -> int:
@@ -104,14 +94,11 @@ class HostsFile:
 class Names:
     """Keeps the hosts files of all running pods in step with the pods and services there are.
 
-    `soon` is called with `publish` once for any number of simultaneous changes, `later` if the disk was full.
+    `soon` is called with `publish` once for any number of simultaneous changes.
     """
 
-    def __init__(
-        self, soon: Callable[[Callable[[], None]], object], later: Callable[[Callable[[], None]], object] | None = None
-    ) -> None:
+    def __init__(self, soon: Callable[[Callable[[], None]], object]) -> None:
         self._soon = soon
-        self._later = later or soon
         self._due = False
         self._pods: dict[str, tuple[Pod, str]] = {}
         self._services: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -163,14 +150,9 @@ class Names:
             before, after = self._lines.get(asked, {}), _lines(records, asked)
             gone = [key for key, line in before.items() if after.get(key) != line]
             new = {key: line for key, line in after.items() if before.get(key) != line}
-            try:
-                for its, file in self._files.values():
-                    if its == asked and (gone or new):
-                        file.apply(gone, new)
-            except OSError:
-                # Every such file gets the same changes again.
-                self._later(self.publish)
-                continue
+            for its, file in self._files.values():
+                if its == asked and (gone or new):
+                    file.apply(gone, new)
             self._lines[asked] = after
 
     def _records(self) -> dict[str, tuple[str, str]]:

@@ -43,10 +43,9 @@ class Kubelet:
     async def __aenter__(self) -> Self:
         """Detect the possible isolation, register the node, and take over the pods that are bound to it. Raises ClientError."""
         options = self.options
-        loop = asyncio.get_running_loop()
         isolation = options.isolation or await detect()
         self._pool = AddressPool(options.cluster, shared=not isolation.namespaces)
-        self._names = Names(loop.call_soon, lambda again: loop.call_later(_RETRY, again))
+        self._names = Names(asyncio.get_running_loop().call_soon)
         self._recorder = EventRecorder(self._api, "kubelet", options.node_name, self._now)
         self._shared = Shared(options, isolation, self._api, self._names, self._recorder, self._now)
         self._node = await node.register(self._api, self._fresh_node())

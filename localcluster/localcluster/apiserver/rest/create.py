@@ -46,7 +46,6 @@ def create_object(call: Call, obj: Obj) -> Obj:
     resource.strategy.on_create(new)
     admission.admit_new(call, asked_name, new)
     validate(call, new, None)
-    admission.check_workload(call, asked_name, new)
     admission.check_quota(call, new)
     if given_version and not call.dry_run:
         raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
