@@ -14,8 +14,8 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.yaml_scalars import Dumper
-from jobcommon.framework import Framework, ReplicaType
-from jobcommon.sdk.build import LAUNCHER, TORCH, Start, by_mpirun, counts_of, limits_of, one_process, report_policy, vendors
+from jobcommon.framework import Framework
+from jobcommon.sdk.build import LAUNCHER, TORCH, counts_of, job_of, report_policy, vendors
 
 MOUNT = "/scripts"
 #: Of the name of the ConfigMap with a job's script.
@@ -104,71 +104,35 @@ def _config_map(name: str, files: dict[str, str], script: str) -> dict[str, Any]
 
 
 def _job(framework: Framework, script: Script, name: str, reports: dict[str, bool]) -> dict[str, Any]:
-    command = [*_start(script), *script.arguments]
     try:
         counts = counts_of(framework, script.workers)
     except ValueError as error:
         raise UserError(f"--framework {framework.name}: {error}, in a manifest with -f") from None
-    types = {kind.name: kind for kind in framework.replica_types}
-    specs: dict[str, Any] = {}
-    for kind, count in counts.items():
-        start = Start() if LAUNCHER in counts else Start(tuple(command))
-        if kind == LAUNCHER:
-            start = by_mpirun(command, script.workers, dict(map(_variable, script.env)))
-        specs[kind] = {
-            "replicas": count,
-            "restartPolicy": _restart_policy(types[kind], script),
-            "template": {"spec": _pod(framework, script, name, kind, start)},
-        }
-    processes = {"nprocPerNode": str(script.nproc_per_node)} if script.nproc_per_node is not None else {}
-    # ssh between pods of this machine needs sshd and root; on a cluster, kubectl exec needs rights that an operator may lack.
-    transport = {"transport": "Exec"} if LAUNCHER in counts and script.image is None else {}
-    return {
-        "apiVersion": framework.api_version,
-        "kind": framework.kind,
-        "metadata": {"name": name},
-        "spec": {
-            "runPolicy": {"backoffLimit": BACKOFF_LIMIT, "restartScope": "Job", **reports},
-            **processes,
-            **transport,
-            framework.replica_specs: specs,
-        },
-    }
-
-
-def _restart_policy(kind: ReplicaType, script: Script) -> str:
-    """A program that fails by itself fails the job; one that is killed or evicted is started again.
-
-    Below torchrun the exit code is 1 in either case. Here a program is tried, and nothing else is likely to end it.
-    """
-    if script.nproc_per_node is not None:
-        return "Never" if script.image is None else "OnFailure"
-    wanted = [policy for policy in ("ExitCode", "OnFailure", "Never") if policy in kind.restart_policies]
-    return wanted[0]
+    here, torchrun = script.image is None, script.nproc_per_node is not None
+    volumes = [{"name": "script", "configMap": {"name": f"{name}{SCRIPT_SUFFIX}"}}]
+    job = job_of(
+        framework, name, image=script.image or LOCAL_IMAGE, command=[*_start(script), *script.arguments], counts=counts,
+        resources=_amounts(script.resources), env=dict(map(_variable, script.env)), pod={} if here else {"volumes": volumes},
+        run_policy={"backoffLimit": BACKOFF_LIMIT, **reports}, torchrun=torchrun, ranks=True,
+    )  # fmt: skip
+    if torchrun:
+        job["spec"]["nprocPerNode"] = str(script.nproc_per_node)
+    if LAUNCHER in counts and here:
+        # ssh between pods of this machine needs sshd and root.
+        job["spec"]["transport"] = "Exec"
+    for spec in job["spec"][framework.replica_specs].values():
+        if not here:
+            spec["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "script", "mountPath": MOUNT}]
+        elif torchrun:
+            # The exit code of torchrun is 1 whatever ended its program. Here it is tried, and nothing else is likely to end it.
+            spec["restartPolicy"] = "Never"
+    return job
 
 
 def _start(script: Script) -> list[str]:
     path = str(Path(script.path).resolve()) if script.image is None else f"{MOUNT}/{Path(script.path).name}"
     torchrun = ["-m", "torch.distributed.run"] if script.nproc_per_node is not None else []
     return ["python", "-u", *torchrun, path]
-
-
-def _pod(framework: Framework, script: Script, name: str, kind: str, start: Start) -> dict[str, Any]:
-    container: dict[str, Any] = {"name": framework.container or "main", "image": script.image or LOCAL_IMAGE}
-    if start.command:
-        container["command"] = list(start.command)
-    amounts = _amounts(script.resources)
-    single = one_process(framework, amounts) if script.nproc_per_node is None else {}
-    # The user's come first, and win.
-    if env := {**(own := dict(map(_variable, script.env))), **start.env, **single, **own}:
-        container["env"] = [{"name": name, "value": value} for name, value in env.items()]
-    if limits := limits_of(kind, amounts):
-        container["resources"] = {"limits": limits}
-    pod: dict[str, Any] = {"containers": [container]}
-    if script.image is not None:
-        container["volumeMounts"] = [{"name": "script", "mountPath": MOUNT}]
-        pod["volumes"] = [{"name": "script", "configMap": {"name": f"{name}{SCRIPT_SUFFIX}"}}]
-    return pod
 
 
 def _variable(pair: str) -> tuple[str, str]:

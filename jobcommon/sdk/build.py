@@ -61,36 +61,49 @@ def build_job(
     for name in filter(vendors, resources or {}):
         raise ValueError(f"resources: Kubernetes has no resource {name}; use {vendors(name)}")
     counts = counts_of(framework, replicas) if isinstance(replicas, int) else dict(replicas)
+    # torchrun is restarted after an error of its program, too, and not for ever.
+    limit = {"backoffLimit": TORCHRUN_RESTARTS} if torchrun else {}
+    reports = report_policy(command[-1]) if function is not None else {}
+    manifest = job_of(
+        framework, name, image=image, command=command, counts=counts, resources=resources or {}, env=env or {}, pod=pod or {},
+        run_policy={**limit, **reports, **(run_policy or {})}, torchrun=torchrun, ranks=function is not None,
+    )  # fmt: skip
+    manifest["metadata"] |= {"namespace": namespace} if namespace else {}
+    check(framework, manifest)
+    return manifest
+
+
+def job_of(
+    framework: Framework, name: str, *, image: str, command: Sequence[str], counts: Mapping[str, int],
+    resources: Mapping[str, str | int], env: Mapping[str, str], pod: Mapping[str, Any], run_policy: Mapping[str, Any],
+    torchrun: bool, ranks: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """The manifest of a job, not checked yet. `torchrun`: the command starts the processes of a replica.
+
+    `ranks`: the command is the program of one process, which a launcher starts by ``mpirun``.
+    """
     policies, specs = {one.name: one.restart_policies for one in framework.replica_types}, dict[str, Any]()
     for of_type, count in counts.items():
         start = Start(tuple(command)) if of_type == LAUNCHER or LAUNCHER not in counts else Start()
-        if of_type == LAUNCHER and function is not None:
-            start = by_mpirun(command, counts.get("Worker", 1), env or {})
+        if of_type == LAUNCHER and ranks:
+            start = by_mpirun(command, counts.get("Worker", 1), env)
         container: dict[str, Any] = {"name": framework.container or "main", "image": image}
         if start.command:
             container["command"] = list(start.command)
-        single = one_process(framework, resources or {}) if function is not None and "Master" in counts else {}
-        if variables := {**start.env, **single, **(env or {})}:
+        single = one_process(framework, resources) if ranks and not torchrun and "Master" in counts else {}
+        if variables := {**start.env, **single, **env}:
             container["env"] = [{"name": key, "value": value} for key, value in variables.items()]
-        if limits := limits_of(of_type, resources or {}):
+        if limits := limits_of(of_type, resources):
             container["resources"] = {"limits": limits}
         policy = "OnFailure" if torchrun else "ExitCode" if "ExitCode" in policies.get(of_type, ()) else "Never"
-        spec = {"containers": [container]}
-        specs[of_type] = {"replicas": count, "restartPolicy": policy, "template": {"spec": {**spec, **(pod or {})}}}
-    # torchrun is restarted after an error of its program, too, and not for ever.
-    standard = {"restartScope": "Job", **({"backoffLimit": TORCHRUN_RESTARTS} if torchrun else {})}
-    reports = report_policy(command[-1]) if function is not None else {}
-    manifest = {
+        spec = {"containers": [container], **pod}
+        specs[of_type] = {"replicas": count, "restartPolicy": policy, "template": {"spec": spec}}
+    return {
         "apiVersion": framework.api_version,
         "kind": framework.kind,
-        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
-        "spec": {
-            "runPolicy": {**standard, **reports, **(run_policy or {})},
-            framework.replica_specs: specs,
-        },
+        "metadata": {"name": name},
+        "spec": {"runPolicy": {"restartScope": "Job", **run_policy}, framework.replica_specs: specs},
     }
-    check(framework, manifest)
-    return manifest
 
 
 def check(framework: Framework, manifest: Mapping[str, Any]) -> None:
