@@ -10,13 +10,12 @@ from typing import Any
 
 import yaml
 
-from jobcommon.cli.embedded import ServerTransport, endpoint, install
-from jobcommon.client.config import find_cluster
+from jobcommon.cli.embedded import ServerTransport, endpoint, install, training_cluster
+from jobcommon.client.request import Transport
 from jobcommon.client.transport import HttpTransport, Timeouts
-from jobcommon.testutil.polling import polled
-from jobcommon.testutil.processes import ROOT, Process
+from jobcommon.testutil.processes import ROOT
 from jobcommon.testutil.real.containers import SHELL, ContainerNode, container_node
-from localcluster.client import Api, ClientError, StatusError, kubeconfig
+from localcluster.client import Api, StatusError, kubeconfig
 from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port
 
 OPERATORS = "training-operators"
@@ -51,7 +50,7 @@ class Cluster:
 
     name: str
     directory: Path
-    transport: HttpTransport
+    transport: Transport
     servers: Servers | None = None
     node: ContainerNode | None = None
 
@@ -76,8 +75,8 @@ def given() -> bool:
 
 
 def embedded_cluster(directory: Path) -> AbstractAsyncContextManager[Cluster]:
-    """The embedded cluster, a process of its own."""
-    return _command(directory, "embedded")
+    """The embedded cluster."""
+    return _local(directory, "embedded")
 
 
 @asynccontextmanager
@@ -92,7 +91,7 @@ async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
     admin = directory / f"{ADMINISTRATOR}.kubeconfig"
     node = container_node(assets, directory, admin)
     if node is None:
-        async with _command(directory, "real") as cluster:
+        async with _local(directory, "real") as cluster:
             yield cluster
         return
     async with AsyncExitStack() as stack:
@@ -125,29 +124,13 @@ async def control_plane(
 
 
 @asynccontextmanager
-async def _command(directory: Path, server: str) -> AsyncIterator[Cluster]:
+async def _local(directory: Path, server: str) -> AsyncIterator[Cluster]:
     """The cluster of ``jobcommon up``, whose pods are processes."""
-    path = directory / f"{ADMINISTRATOR}.kubeconfig"
-    arguments = ("up", "--no-operators", "--server", server, "--kubeconfig", str(path))
-    process = Process("cluster", arguments, directory / "cluster.log")
-    await process.start()
-    try:
-
-        async def up() -> bool:
-            assert not process.died, process.log.read_text()
-            return path.exists()
-
-        await polled(up)
-        transport = HttpTransport(await find_cluster(str(path)), timeouts=_PATIENT)
-        try:
-            cluster = Cluster(f"{server} server, pods as processes", directory, transport)
-            await polled(lambda: cluster.api.get("/api/v1/namespaces/default"), retry_on=ClientError)
-            await _prepare(cluster)
-            yield cluster
-        finally:
-            await transport.close()
-    finally:
-        await process.kill()
+    async with training_cluster([], operators=False, server=server) as local:
+        _secret(directory / f"{ADMINISTRATOR}.kubeconfig", local.kubeconfig())
+        cluster = Cluster(f"{server} server, pods as processes", directory, local.client)
+        await _prepare(cluster)
+        yield cluster
 
 
 async def _prepare(cluster: Cluster) -> None:

@@ -16,7 +16,7 @@ from jobcommon.client.errors import StatusError
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.testutil.real.cluster import ADMINISTRATOR, OPERATORS
 from jobcommon.testutil.real.containers import ContainerNode
-from jobcommon.testutil.real.run import JOB, PATIENCE, Life, RowError, Run
+from jobcommon.testutil.real.run import IMAGE, JOB, PATIENCE, Life, RowError, Run
 from localcluster import client
 from localcluster.client import background
 from localcluster.model import format_time
@@ -276,13 +276,12 @@ async def quota(row: Run, pods: int) -> None:
         await kubectl("delete", "quota", "pods")(row)
         return
     await kubectl("create", "quota", "pods", f"--hard=pods={pods}")(row)
-    probe = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "c", "image": row.cluster.image}]}}
 
     async def known() -> bool:
         try:
-            await row.api.call("POST", f"{row.path('pods')}?dryRun=All", probe)
-        except client.StatusError as error:
-            return error.code == 403
+            await kubectl("run", "probe", f"--image={IMAGE}", "--dry-run=server")(row)
+        except RowError as error:
+            return "exceeded quota" in str(error)
         return False
 
     await row.eventually(known, "the quota is in force")
