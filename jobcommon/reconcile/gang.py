@@ -8,6 +8,7 @@ Kubernetes' own scheduler has a Workload beside the PodGroup, and forgets pods t
 replicas that have not succeeded (kubernetes#142330).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -16,19 +17,18 @@ from typing import Any
 from jobcommon.api import gang as names
 from jobcommon.api import kueue, reasons
 from jobcommon.api.definition import Watch
-from jobcommon.api.gang import POD_GROUP, POD_GROUPS, WORKLOAD, WORKLOADS, GangScheduler
+from jobcommon.api.gang import POD_GROUP, POD_GROUPS, WORKLOAD, WORKLOADS, GangScheduler, default_priority_class
 from jobcommon.api.job import SchedulingPolicy, TopologyMode
 from jobcommon.api.merge_patch import merged
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
-from jobcommon.api.resources import parse_quantity
+from jobcommon.api.resources import parse_quantity, pod_resources, total
 from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Options, Tallies, Tally
 from jobcommon.manifests.children import job_selector, owned
-from jobcommon.manifests.gang_needs import Needs
 from jobcommon.manifests.size import elastic_of, fewest
 from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
@@ -162,10 +162,30 @@ class Gang(PodShape, Admission, Lifecycle):
             return wanted
         return min(everything if wanted is None else wanted, len(self.members))
 
-    @cached_property
-    def needs(self) -> Needs:
-        """What its members request."""
-        return Needs(self.job, _policy(self.job), self.members, self.min_member, self.observed.cluster)
+    @property
+    def _min_resources(self) -> dict[str, str]:
+        """The policy's, or what the `min_member` most important pods request; of equal ones the first in order."""
+        given, specs = _policy(self.job).min_resources, self.job.replica_specs
+        if given is not None:
+            return {name: str(parse_quantity(amount)) for name, amount in sorted(given.items())}
+        classes = {name: view for (plural, name), view in self.observed.cluster.items() if plural == names.PRIORITY_CLASSES}
+        if (default := default_priority_class(self.observed.cluster)) is not None:
+            classes[""] = default
+        values = {name: value for name, view in classes.items() if isinstance(value := view.raw.get("value"), int)}
+        # Thousands of replicas share a template, which is counted as itself.
+        members = [(replica.type, specs[replica.type].templates.of(replica.index)) for replica in self.members]
+        templates = {key: specs[key[0]].templates.at(key[1]) for key in dict.fromkeys(members)}
+        importance = {key: values.get(_priority_class(template), 0) for key, template in templates.items()}
+        chosen = Counter(sorted(members, key=lambda key: -importance[key])[: self.min_member])
+        requests = {key: pod_resources(templates[key]) for key in chosen}
+        needs = total({name: amount * count for name, amount in requests[key].items()} for key, count in chosen.items())
+        return {name: str(amount) for name, amount in needs.items()}
+
+    @property
+    def _priority(self) -> str:
+        """The policy's class, or that of the first template that names one, as in the reference for MPIJob."""
+        named = (_priority_class(spec.template) for spec in self.job.replica_specs.values())
+        return _policy(self.job).priority_class or next(filter(None, named), "")
 
     @cached_property
     def _objects(self) -> Mapping[str, ObjectView]:
@@ -188,8 +208,8 @@ class Gang(PodShape, Admission, Lifecycle):
             fields["schedulingConstraints"] = {"topology": [{"key": topology}]}
         if job.restarts_together:
             fields["disruptionMode"] = {"all": {}}
-        if self.needs.priority_class:
-            fields["priorityClassName"] = self.needs.priority_class
+        if self._priority:
+            fields["priorityClassName"] = self._priority
         controller = {"apiGroup": job.api_version.rpartition("/")[0], "kind": job.kind, "name": job.name}
         specs: Iterable[tuple[str, str, dict[str, Any]]] = (
             (WORKLOADS, WORKLOAD, {"podGroupTemplates": [{"name": _GROUP, **fields}], "controllerRef": controller}),
@@ -239,9 +259,9 @@ class Gang(PodShape, Admission, Lifecycle):
         job, policy = self.job, _policy(self.job)
         fields: dict[str, Any] = {
             "minMember": self.min_member,
-            "minResources": _amounts(mapping_of(found.get("minResources")), self.needs.resources),
+            "minResources": _amounts(mapping_of(found.get("minResources")), self._min_resources),
             "queue": policy.queue or job.annotations.get(names.VOLCANO_QUEUE) or found.get("queue"),
-            "priorityClassName": self.needs.priority_class or None,
+            "priorityClassName": self._priority or None,
             "scheduleTimeoutSeconds": policy.schedule_timeout_seconds,
             # A server that does not know the field drops it; then it must not be written again and again.
             "networkTopology": found.get("networkTopology") if self.found is not None else _network_topology(policy) or None,
@@ -356,6 +376,10 @@ def other_schedulers(job: Job, name: str) -> list[str]:
 
 def _policy(job: Job) -> SchedulingPolicy:
     return job.run_policy.scheduling_policy or SchedulingPolicy()
+
+
+def _priority_class(template: Mapping[str, Any]) -> str:
+    return str(mapping_of(template.get("spec")).get("priorityClassName") or "")
 
 
 def _required(job: Job) -> str:

@@ -25,47 +25,42 @@ MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
-class GoOn:
-    """Its pods are created, replaced and removed as its spec says. `running`: the deciding replicas run."""
+class _Verdict:
+    """What becomes of a job, and what it was made from."""
 
     situation: Situation
+
+
+@dataclass(frozen=True)
+class GoOn(_Verdict):
+    """Its pods are created, replaced and removed as its spec says. `running`: the deciding replicas run."""
+
     running: bool
 
 
-@dataclass(frozen=True)
-class Suspend:
+class Suspend(_Verdict):
     """It is to have no pods."""
 
-    situation: Situation
 
-
-@dataclass(frozen=True)
-class Resume:
+class Resume(_Verdict):
     """It may have pods again."""
 
-    situation: Situation
-
 
 @dataclass(frozen=True)
-class BeginAttempt:
+class BeginAttempt(_Verdict):
     """All its replicas are restarted. `cause`: of a restart without a failure, a part of a sentence."""
 
-    situation: Situation
     cause: str = ""
 
 
-@dataclass(frozen=True)
-class Succeed:
+class Succeed(_Verdict):
     """Its deciding replicas have succeeded."""
 
-    situation: Situation
-
 
 @dataclass(frozen=True)
-class Fail:
+class Fail(_Verdict):
     """It has failed, with the message of its condition."""
 
-    situation: Situation
     reason: str
     message: str
     remarks: Sequence[Note] = ()
