@@ -29,8 +29,6 @@ PLATFORM_REASONS = frozenset({
 _POD_DEADLINE = "DeadlineExceeded"
 PATIENCE_SECONDS = 3600.0
 """A program may wait so long for a peer, or for another container of its pod, that has ended."""
-EARLY_SECONDS = 60.0
-"""A program that fails so soon may have begun before a proxy beside it was ready."""
 RESTARTED = "Restarted"
 """The reason of a program that ended with code 0 and that the kubelet has started again."""
 _BY_KUBELET = "the kubelet has ended it and started it again, as it does after a failed livenessProbe"
@@ -66,8 +64,7 @@ class EndType(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Ending:
     """The end of one pod. `init_container`: the one whose end it is, "" for the main container; `deleted`: the pod was deleted
-    before its end was recorded. `before`: another container of the pod that had failed before, and its run; `unready`: those
-    that were not ready when the program failed soon after its start.
+    before its end was recorded. `before`: another container of the pod that had failed before, and its run.
     """
 
     type: EndType
@@ -78,7 +75,6 @@ class Ending:
     init_container: str = ""
     deleted: bool = False
     before: tuple[str, Terminated] | None = None
-    unready: tuple[str, ...] = ()
 
     @property
     def where(self) -> str:
@@ -157,7 +153,6 @@ def ending_of(pod: PodView, main_container: str, policy: RestartPolicy) -> Endin
         finished_at=run.finished_at,
         init_container=init,
         before=_failed_before(pod, main_container, run.finished_at) if not init else None,
-        unready=_unready(pod, main_container, run) if not init else (),
     )
 
 
@@ -367,26 +362,14 @@ def _failed_before(pod: PodView, main_container: str, at: float | None) -> tuple
 
     What ended within a second of it may have ended because of it: the kubelet gives whole seconds.
     """
-    for container in containers_beside(pod, main_container):
+    sidecars = (one for one in pod.init_containers if one.restart_policy == _SIDECAR)
+    for container in (one for one in (*sidecars, *pod.containers) if one.name != main_container):
         run = container.last if _backs_off(container) else container.state
         if not isinstance(run, Terminated) or not run.exit_code:
             continue
         if at is not None and run.finished_at is not None and 1 <= at - run.finished_at <= PATIENCE_SECONDS:
             return container.name, run
     return None
-
-
-def _unready(pod: PodView, main_container: str, run: Terminated) -> tuple[str, ...]:
-    """The other containers that ran and were not ready when the program ended, which had begun a moment before."""
-    if run.started_at is None or run.finished_at is None or run.finished_at - run.started_at > EARLY_SECONDS:
-        return ()
-    return tuple(c.name for c in containers_beside(pod, main_container) if isinstance(c.state, Running) and not c.ready)
-
-
-def containers_beside(pod: PodView, name: str) -> list[ContainerView]:
-    """The containers that run beside container `name`."""
-    sidecars = (one for one in pod.init_containers if one.restart_policy == _SIDECAR)
-    return [one for one in (*sidecars, *pod.containers) if one.name != name]
 
 
 def _followed_success(container: ContainerView) -> bool:

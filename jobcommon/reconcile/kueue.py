@@ -128,14 +128,8 @@ class Queue(PodShape, Admission, Lifecycle):
         if self.prebuilt:
             view = self.observed.companions.get((KUEUE_WORKLOADS, self.prebuilt))
             return Workload(view) if view is not None else None
-        return next(iter(self._owned), None)
-
-    @cached_property
-    def _owned(self) -> Sequence[Workload]:
-        """Those that the job owns, that with quota first: it has a second one if two have made them at one time."""
         views = (view for (plural, _), view in sorted(self.observed.companions.items()) if plural == KUEUE_WORKLOADS)
-        owned = [Workload(view) for view in views if view.owner is not None and view.owner.uid == self.job.uid]
-        return sorted(owned, key=lambda one: (one.view.deleting, not one.has("Admitted"), not one.has("QuotaReserved")))
+        return next((Workload(view) for view in views if view.owner is not None and view.owner.uid == self.job.uid), None)
 
     @property
     def _as_cached(self) -> tuple[Get, str] | None:
@@ -183,8 +177,7 @@ class Queue(PodShape, Admission, Lifecycle):
         stopping = course is not None and course is not Course.FINISHED_NONE
         active = course is Course.GO_ON or (stopping and not all(slot.over for slot in self._view.slots.ours))
         # One that is under our name and not the job's is not corrected: it is in the way of ours, which the create shows.
-        known = (self.found, *self._owned)
-        there = {(KUEUE_WORKLOADS, one.view.name): one.view for one in known if one is not None}
+        there = {(KUEUE_WORKLOADS, self.found.view.name): self.found.view} if self.found is not None else {}
         return changes(self.job, replace(self.observed, companions=there), self.wanted(self._now, active=active))
 
     def wanted(self, now: float, *, active: bool) -> Sequence[Wanted]:
@@ -206,8 +199,6 @@ class Queue(PodShape, Admission, Lifecycle):
             return [self._unwanted(found, "the job has no queue label")]
         if job.run_policy.suspend and not self.prebuilt:
             return [] if active else [self._unwanted(found, "job is suspended")]
-        if not self.prebuilt and (surplus := [one for one in self._owned[1:] if not one.view.deleting]):
-            return [self._unwanted(one, "the job has another Workload") for one in surplus]
         if self._stale(found):
             return [] if active or self.prebuilt else [self._replaced(found)]
         # One that Kueue has made says nothing of the job's pods but how many there are.

@@ -226,7 +226,6 @@ def described_end(slot: Slot, *, read: bool) -> str:
         how = f"its container {name} ended first: {described_run(run, read=read)}; then {how}"
     elif read:
         how = _with_words(how, ending.reason, ending.exit_code, ending.message)
-    how += f"; its container {' and '.join(ending.unready)} was not ready" if ending.unready else ""
     return f"{slot.replica}: {how}"
 
 

@@ -8,7 +8,6 @@ import pytest
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.pod import PodView
 from jobcommon.api.replica import Replica
-from jobcommon.api.timestamp import format_time
 from jobcommon.reconcile import plan, rendering
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import Ending, EndType, Life, decode, ending_of, failures_in_place
@@ -252,18 +251,6 @@ def words(pod: PodView) -> str:
 def test_a_container_that_had_failed_before_the_main_one_is_named_first(pod: Pod, explains: bool) -> None:
     before = f"its container sidecar ended first: {CACHE}; exited with code 1 (Error); then " if explains else ""
     assert words(pod.view) == f"Worker-1: {before}exited with code 1 (Error) on node node-1"
-
-
-@pytest.mark.parametrize(("seconds", "ready", "is_said"), [(3, False, True), (3, True, False), (300, False, False)])
-def test_a_container_that_was_not_ready_when_the_program_failed_at_once_is_named(
-    seconds: float, ready: bool, is_said: bool
-) -> None:
-    pod = RUNS.main_ended(1, START + seconds)
-    sidecar, main = pod.raw["status"]["containerStatuses"]
-    sidecar["ready"] = ready
-    main["state"]["terminated"]["startedAt"] = format_time(START)
-    after = "; its container sidecar was not ready" if is_said else ""
-    assert words(pod.view) == f"Worker-1: exited with code 1 (Error) on node node-1{after}"
 
 
 TRACE = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    import tqdm\n'
