@@ -95,7 +95,7 @@ def _watching(pods: list[bytes]) -> Subject:
 
     def watch() -> Informer[PodView]:
         store: Store[PodView] = Store({"owner": owner_keys})
-        informer = Informer("/api/v1/pods", pod_view, store, _middle, streamed_lists=False)
+        informer = Informer("/api/v1/pods", pod_view, store, _middle)
         informer.next(0.0)
         informer.received(Response(200, page), 0.0)
         informer.next(0.0)

@@ -10,14 +10,12 @@ It returns the next request, receives the response, and returns the changes of i
 
 Semantics: client-go's, with these differences. Every list not bound to our own
 last version is a quorum read, including the first one: a restart must not go back in time. A lost connection never causes
-a relist, because the version we watch from stays valid. A watch that falls silent without bookmarks is detected. After a
-429 with Retry-After the wait does not double: it is what the server asked for, and up to a second more. And streamed
-lists (WatchList) are replaced by plain lists for good after the first failure other than a network error, throttling or an
-expired version: plain lists work everywhere.
+a relist, because the version we watch from stays valid. A watch that falls silent without bookmarks is detected. And after
+a 429 with Retry-After the wait does not double: it is what the server asked for, and up to a second more. Lists are plain,
+in pages: every server has them.
 """
 
 from collections.abc import Callable
-from enum import Enum, auto
 from typing import Generic
 
 import msgspec
@@ -37,19 +35,11 @@ PAGE_SIZE = 500
 MIN_WATCH_SECONDS = 300
 # Bookmarks arrive about once a minute. A longer silence (seconds) means that the server no longer serves this watch.
 WATCH_SILENCE = 150.0
-# Servers without support for streamed lists answer 200 without data (or without the end mark); a list would be quick.
-STREAMED_LIST_SILENCE = 30.0
 MAX_SILENT_RECONNECTS = 2
 # A watch that ends sooner than this (seconds) without an event counts as a failure; else we would reconnect in a tight loop.
 MIN_WATCH_LIFE = 1.0
 # At most one request a second goes to a server that asks us to wait.
 MIN_RETRY_AFTER = 1.0
-
-
-class _Phase(Enum):
-    LIST = auto()
-    STREAMED_LIST = auto()
-    WATCH = auto()
 
 
 class Informer(Generic[T]):
@@ -68,7 +58,6 @@ class Informer(Generic[T]):
         random: Callable[[], float],
         *,
         query: tuple[tuple[str, str], ...] = (),
-        streamed_lists: bool = True,
     ) -> None:
         self.store = store
         self.synced = False
@@ -77,9 +66,8 @@ class Informer(Generic[T]):
         self._decode = decode
         self._random = random
         self._query = query
-        self._streamed_lists = streamed_lists
         self._backoff = Backoff(random)
-        self._phase = _Phase.STREAMED_LIST if streamed_lists else _Phase.LIST
+        self._watching = False
         self._not_before = float("-inf")
         self._version = ""
         self._quorum = True
@@ -106,20 +94,16 @@ class Informer(Generic[T]):
     @property
     def deadline(self) -> float | None:
         """When to call `timed_out` unless a line arrives before; None if not streaming."""
-        if not self._streaming:
-            return None
-        return self._heard_at + (STREAMED_LIST_SILENCE if self._phase is _Phase.STREAMED_LIST else WATCH_SILENCE)
+        return self._heard_at + WATCH_SILENCE if self._streaming else None
 
     def next(self, now: float) -> Step:
         """The next step. Not to be called while a request is in flight."""
         if now < self._not_before:
             return Sleep(self._not_before)
-        if self._phase is _Phase.LIST:
+        if not self._watching:
             if not self._continue:
                 self._requested_at = now
             return Fetch(self._list_request())
-        if self._phase is _Phase.STREAMED_LIST:
-            self._start_list()
         self._requested_at = self._heard_at = now
         self._streaming = True
         self._progressed = False
@@ -147,7 +131,7 @@ class Informer(Generic[T]):
         return Batch(tuple(changes), tuple(unreadable), relisted)
 
     def _listing(self, response: Response, now: float) -> list[Delta[T]]:
-        if self._phase is not _Phase.LIST:
+        if self._watching:
             return []
         if response.status >= 400:
             self._list_refused(response_error(response), now)
@@ -190,13 +174,13 @@ class Informer(Generic[T]):
     def failed(self, error: ClientError, now: float) -> None:
         """The request got no response, its stream was refused, or it broke."""
         if isinstance(error, StatusError):
-            if self._phase is _Phase.LIST:
-                self._list_refused(error, now)
-            else:
+            if self._watching:
                 self._stream_refused(error, now)
+            else:
+                self._list_refused(error, now)
             return
         self.last_error = error
-        if self._phase is _Phase.WATCH and self._lived(now):
+        if self._watching and self._lived(now):
             self._streaming = False
         else:
             self._start_list()
@@ -206,9 +190,7 @@ class Informer(Generic[T]):
         """The server ended the stream."""
         if not self._streaming:
             return
-        if self._phase is _Phase.STREAMED_LIST:
-            self._fall_back(now)
-        elif self._lived(now):
+        if self._lived(now):
             self._streaming = False
         else:
             self._relist(now)
@@ -217,9 +199,6 @@ class Informer(Generic[T]):
         """The `deadline` has passed; no effect if it has not."""
         if self.deadline is None or now < self.deadline:
             return
-        if self._phase is _Phase.STREAMED_LIST:
-            self._fall_back(now)
-            return
         self._streaming = False
         self._silences += 1
         if self._silences > MAX_SILENT_RECONNECTS:
@@ -227,12 +206,11 @@ class Informer(Generic[T]):
 
     def relist(self) -> None:
         """Replace the watch, which is known to lag, by a quorum list. No effect while a list is in flight."""
-        if self._phase is not _Phase.WATCH:
+        if not self._watching:
             return
         self._quorum = True
         self._silences = 0
-        self._streaming = False
-        self._phase = _Phase.STREAMED_LIST if self._streamed_lists else _Phase.LIST
+        self._streaming = self._watching = False
 
     def _list_request(self) -> Request:
         bound = () if self._quorum or self._continue else (("resourceVersion", self._version),)
@@ -246,12 +224,8 @@ class Informer(Generic[T]):
 
     def _watch_request(self) -> Request:
         seconds = MIN_WATCH_SECONDS + int(MIN_WATCH_SECONDS * self._random())
-        query = [*self._query, ("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(seconds))]
-        if self._phase is _Phase.STREAMED_LIST:
-            query += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
-        if self._phase is _Phase.WATCH or not self._quorum:
-            query.append(("resourceVersion", self._version))
-        return Request("GET", self._path, tuple(query))
+        watch = (("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(seconds)))
+        return Request("GET", self._path, (*self._query, *watch, ("resourceVersion", self._version)))
 
     def _read(self, data: bytes) -> tuple[T | None, Identity | None, str]:
         """The object and its identity; if it cannot be decoded, the error instead of the object."""
@@ -268,7 +242,6 @@ class Informer(Generic[T]):
     def _collect(self, found: T | None, known: Identity | None, problem: str) -> list[Delta[T]]:
         if found is not None:
             self._objects[(found.namespace, found.name)] = found
-            self._undecoded.pop((found.namespace, found.name), None)
             return []
         if known is not None:
             self._undecoded[(known.namespace, known.name)] = known
@@ -280,34 +253,16 @@ class Informer(Generic[T]):
         if kind not in ("ADDED", "MODIFIED", "DELETED"):
             self.unreadable += found is not None
             return [Unreadable(known, version, f"unknown watch event type {kind!r}")]
-        if self._phase is _Phase.STREAMED_LIST:
-            return self._listed(kind, found, known, problem)
         self._advance(version)
         # A deletion counts even if the final state cannot be read.
         if kind == "DELETED" and known is not None:
             return [Removed(known, found)]
         return [Upserted(found) if found is not None else Unreadable(known, version, problem)]
 
-    def _listed(self, kind: str, found: T | None, known: Identity | None, problem: str) -> list[Delta[T]]:
-        if kind == "DELETED" and known is not None:
-            self._objects.pop((known.namespace, known.name), None)
-            self._undecoded.pop((known.namespace, known.name), None)
-            return []
-        return self._collect(found, known, problem)
-
     def _bookmark(self, metadata: wire.BookmarkMetadata, now: float) -> list[Delta[T]]:
-        if self._phase is _Phase.WATCH:
-            self._heard_at = now
-            self._advance(metadata.resource_version)
-            return [Advanced(metadata.resource_version)]
-        if (metadata.annotations or {}).get(wire.INITIAL_EVENTS_END) != "true":
-            return []
-        if not metadata.resource_version:
-            self._stream_refused(StatusError(500, message="the bookmark has no resourceVersion"), now)
-            return []
         self._heard_at = now
-        self._progressed = True
-        return [self._complete(metadata.resource_version)]
+        self._advance(metadata.resource_version)
+        return [Advanced(metadata.resource_version)]
 
     def _advance(self, version: str) -> None:
         if version and version != self._version and not is_older(version, self._version):
@@ -322,7 +277,7 @@ class Informer(Generic[T]):
         self._version = version
         self._quorum = self._unpaged = False
         self._silences = 0
-        self._phase = _Phase.WATCH
+        self._watching = True
         self._start_list()
         return replaced
 
@@ -354,12 +309,8 @@ class Informer(Generic[T]):
         self._streaming = False
         if error.code == 429:
             self._throttled(error, now)
-        elif self._phase is _Phase.WATCH:
-            self._relist(now, error.retry_after)
-        elif not self._quorum and (wire.is_expired(error) or wire.is_version_too_large(error)):
-            self._quorum = True
         else:
-            self._fall_back(now, error.retry_after)
+            self._relist(now, error.retry_after)
 
     def _throttled(self, error: StatusError, now: float) -> None:
         if not error.retry_after:
@@ -370,15 +321,8 @@ class Informer(Generic[T]):
         self._streaming = False
         self._not_before = now + max(error.retry_after, MIN_RETRY_AFTER) + self._random()
 
-    def _fall_back(self, now: float, retry_after: float | None = None) -> None:
-        self._streamed_lists = False
-        self._streaming = False
-        self._start_list()
-        self._phase = _Phase.LIST
-        self._not_before = now + (retry_after or 0.0)
-
     def _relist(self, now: float, retry_after: float | None = None) -> None:
-        self._phase = _Phase.STREAMED_LIST if self._streamed_lists else _Phase.LIST
+        self._watching = False
         self._retry(now, retry_after)
 
     def _retry(self, now: float, retry_after: float | None = None) -> None:

@@ -5,8 +5,6 @@ import msgspec
 from jobcommon.api.view import decoder
 from jobcommon.client.errors import StatusError
 
-INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-
 
 class ListMetadata(msgspec.Struct):
     """The metadata of a list page; `continue_token` is "" on the last one."""
@@ -33,7 +31,6 @@ class BookmarkMetadata(msgspec.Struct):
     """The metadata of a bookmark."""
 
     resource_version: str = msgspec.field(default="", name="resourceVersion")
-    annotations: dict[str, str] | None = None
 
 
 class Bookmark(msgspec.Struct):

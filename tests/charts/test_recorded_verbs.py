@@ -15,7 +15,7 @@ from jobcommon.api.kueue import KUEUE_API, QUEUE_LABEL
 from jobcommon.cli import rbac
 from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.cli.rbac import Rule
-from jobcommon.client.errors import StatusError, TransportError
+from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
@@ -44,9 +44,7 @@ SETTINGS = Settings(
 
 
 class Forgetful(InProcessTransport):
-    """The answer to the first create of each resource, and to the first write of a status, gets lost. It streams no lists,
-    as servers before 1.32 do not, so that those are asked for, too.
-    """
+    """The answer to the first create of each resource, and to the first write of a status, gets lost."""
 
     def __init__(self, world: World) -> None:
         # No pod is on a node, so no log is asked for.
@@ -61,13 +59,6 @@ class Forgetful(InProcessTransport):
             self._lost.add(asked.resource)
             raise TransportError("the answer got lost")
         return response
-
-    def stream(self, request: Request) -> AsyncIterator[bytes]:
-        return self._refuse() if "sendInitialEvents" in dict(request.query) else super().stream(request)
-
-    async def _refuse(self) -> AsyncIterator[bytes]:
-        raise StatusError(422, "Invalid", "sendInitialEvents is forbidden unless the WatchList feature gate is on")
-        yield b""
 
 
 class Life(World):

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-import msgspec
-
 from jobcommon.cache.step import Fetch, Sleep
 from jobcommon.client.errors import ClientError, StatusError
+from jobcommon.client.objects import encode
 from jobcommon.client.request import Response
 from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
@@ -48,13 +47,14 @@ class Bench:
         informer = self.controller.informers[name]
         while isinstance(step := informer.next(self.now), Sleep):
             self.now = step.until
-        if isinstance(step, Fetch):
-            page = Response(200, msgspec.json.encode({"metadata": {"resourceVersion": str(self.version)}, "items": []}))
-            self.controller.take(name, informer.received(page, self.now))
-        else:
-            metadata = {"resourceVersion": str(self.version), "annotations": {"k8s.io/initial-events-end": "true"}}
-            self.line(name, "BOOKMARK", {"metadata": metadata})
+        assert isinstance(step, Fetch)
+        self.listed(name)
         informer.next(self.now)
+
+    def listed(self, name: str, *items: Manifest) -> None:
+        """The API server answers a list."""
+        document = {"metadata": {"resourceVersion": str(self.version)}, "items": items}
+        self.controller.take(name, self.controller.informers[name].received(Response(200, encode(document)), self.now))
 
     def say(self, resource: str, kind: str, manifest: Manifest, *, version: int | None = None) -> None:
         """A watch event, at the next version or at that of a write."""
@@ -68,7 +68,7 @@ class Bench:
             self.line(resource, "BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
 
     def line(self, resource: str, kind: str, document: Manifest) -> None:
-        data = msgspec.json.encode({"type": kind, "object": document})
+        data = encode({"type": kind, "object": document})
         self.controller.take(resource, self.controller.informers[resource].line(data, self.now))
 
     def begin(self) -> Work | None:

@@ -692,9 +692,7 @@ def test_writes_lost_in_a_restored_etcd_delay_no_job(bench: Bench, manifest: Man
     assert not bench.controller.informers["testjobs"].streaming
     bench.controller.informers["testjobs"].next(bench.now)
     bench.version -= 3
-    bench.say("testjobs", "ADDED", manifest)
-    metadata = {"resourceVersion": str(bench.version), "annotations": {"k8s.io/initial-events-end": "true"}}
-    bench.line("testjobs", "BOOKMARK", {"metadata": metadata})
+    bench.listed("testjobs", {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(bench.version)}})
     bench.now += 60
     assert bench.begin() is not None
 

@@ -5,6 +5,7 @@ from random import Random
 
 import msgspec
 
+from jobcommon.client.request import Response
 from jobcommon.controller.fair_queue import RoundRobin
 from jobcommon.controller.job_controller import JobController, Moment
 from jobcommon.controller.result import Result
@@ -21,16 +22,11 @@ def test_the_controller_plans_for_namespaces_in_turn() -> None:
     controller = JobController(TEST_JOB, Random(1).random)
     for name, informer in controller.informers.items():
         informer.next(0.0)
-        lines = []
-        if name == TEST_JOB.plural:
-            for number in range(600):
-                job = job_manifest(TEST_JOB, {"Worker": 1}, name=f"job-{number}", uid=f"uid-{number}")
-                job["metadata"]["namespace"] = "huge" if number < 590 else "small"
-                lines.append(("ADDED", job))
-        end = {"metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}}
-        for kind, document in (*lines, ("BOOKMARK", end)):
-            line = msgspec.json.encode({"type": kind, "object": document})
-            controller.take(name, informer.line(line, 0.0))
+        jobs = [job_manifest(TEST_JOB, {"Worker": 1}, name=f"job-{n}", uid=f"uid-{n}") for n in range(600)]
+        for number, job in enumerate(jobs):
+            job["metadata"]["namespace"] = "huge" if number < 590 else "small"
+        page = {"metadata": {"resourceVersion": "9"}, "items": jobs if name == TEST_JOB.plural else []}
+        controller.take(name, informer.received(Response(200, msgspec.json.encode(page)), 0.0))
     namespaces = []
     for _ in range(20):
         work = controller.begin(Moment(0.0, START))

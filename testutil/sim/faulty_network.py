@@ -103,9 +103,6 @@ class FaultyNetwork:
         wanted = access(request)
         if wanted is not None and (wanted.resource, wanted.verb) == ("pods", "create") and self._on("admission-refused"):
             return _denied(self.active["admission-refused"].value or "400")
-        if "old-list" in self.active and _query(request, "sendInitialEvents"):
-            # It is about plain lists.
-            return ApiError(422, "Invalid", "sendInitialEvents: Forbidden: not known by this server")
         return None
 
     def _on(self, kind: str) -> bool:
