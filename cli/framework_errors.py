@@ -33,10 +33,6 @@ def _features(framework: Framework) -> Iterator[str]:
 def _names(framework: Framework) -> Iterator[str]:
     if framework.replica_specs in _fields_of(framework.spec):
         yield f"replica_specs: {framework.replica_specs} is a field of the spec already; choose another name"
-    if framework.port_name and not 0 < framework.port < 65536:
-        yield f"port: {framework.port} is not a valid port; use a number from 1 to 65535"
-    elif framework.port and not framework.port_name:
-        yield f"port: {framework.port} has no effect without a port_name"
 
 
 def _replica_types(types: tuple[ReplicaType, ...]) -> Iterator[str]:
@@ -57,11 +53,7 @@ def _replica_types(types: tuple[ReplicaType, ...]) -> Iterator[str]:
 
 
 def _versions(framework: Framework) -> Iterator[str]:
-    names = [version.name for version in framework.versions]
-    for name in _repeated(names):
-        yield f"versions: {name} is given twice"
-    stored = sum(version.storage for version in framework.versions)
-    if stored != 1:
+    if (stored := sum(version.storage for version in framework.versions)) != 1:
         yield f"versions: exactly one must be stored (storage=True), not {stored}"
     known = {*_fields_of(framework.spec), framework.replica_specs}
     for version in framework.versions:

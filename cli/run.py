@@ -12,9 +12,8 @@ from jobcommon.cli.display import Display, summary
 from jobcommon.cli.errors import JOB_FAILED, STUCK, UserError
 from jobcommon.cli.followed import FollowedJob
 from jobcommon.cli.jobs.access import Api, Place, connected
-from jobcommon.cli.jobs.lookup import FoundJob, find_job
+from jobcommon.cli.jobs.lookup import FoundJob, find_job, surroundings
 from jobcommon.cli.jobs.resources import Cluster, owner_of
-from jobcommon.cli.jobs.surroundings import surroundings
 from jobcommon.cli.jobs.wait import exit_code
 from jobcommon.cli.jobs.why import show
 from jobcommon.cli.manifests import Manifest

@@ -11,9 +11,8 @@ from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.timestamp import format_time
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Api
-from jobcommon.cli.jobs.lookup import FoundJob
+from jobcommon.cli.jobs.lookup import FoundJob, pods_of
 from jobcommon.cli.jobs.resources import as_written, owner_of
-from jobcommon.cli.jobs.surroundings import pods_of
 from jobcommon.cli.script import SCRIPT_SUFFIX
 from jobcommon.client.errors import StatusError
 from jobcommon.client.objects import collection_path, create, delete, merge, object_path

@@ -1,5 +1,6 @@
 """The commands ``why``, ``logs``, ``list``, ``top``, ``suspend``, ``resume``, ``restart``, ``scale`` and ``wait``."""
 
+import asyncio
 import math
 import os
 import sys
@@ -12,11 +13,30 @@ import typer
 
 from jobcommon.cli import process
 from jobcommon.cli.errors import JOB_FAILED, UserError
+from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Api, Place, connected
-from jobcommon.cli.jobs.completion import job_names
-from jobcommon.cli.jobs.lookup import NoJobError, find_job
+from jobcommon.cli.jobs.lookup import NoJobError, all_jobs, find_job, surroundings
 from jobcommon.cli.options import Context, Kubeconfig, duration_option, flag, namespace_option, option
 from jobcommon.cli.output import console, notes
+from jobcommon.client.config import ConfigError
+
+# A shell waits for completions.
+SECONDS = 3.0
+
+
+def job_names(incomplete: str) -> list[str]:
+    """The jobs of the context's namespace that begin so; none when the cluster cannot be asked."""
+
+    async def names() -> list[str]:
+        async with asyncio.timeout(SECONDS), connected(Place()) as api:
+            jobs, _ = await all_jobs(api, installed().values(), api.namespace)
+        return [job.title if "/" in incomplete else job.name for job in jobs]
+
+    try:
+        return sorted({name for name in asyncio.run(names()) if name.startswith(incomplete)})
+    except (UserError, ConfigError, TimeoutError):
+        return []
+
 
 Job = Annotated[
     str,
@@ -121,9 +141,9 @@ async def top_command(api: Api, job: Job) -> None:
     Example:
       kubectl train top digits
     """
-    from jobcommon.cli.jobs.listing import top
+    from jobcommon.cli.jobs.listing import show_replicas
 
-    await top(api, console(), await find_job(api, job))
+    show_replicas(console(), await surroundings(api, await find_job(api, job)), time.time())
 
 
 async def suspend_command(api: Api, job: Job) -> None:

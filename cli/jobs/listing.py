@@ -1,7 +1,6 @@
 """``list`` and ``top``: jobs, and the replicas of jobs, as tables."""
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +20,8 @@ from jobcommon.cli.display import duration_of, style_of, time_spent
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.frameworks import installed
 from jobcommon.cli.jobs.access import Api, Object, together
-from jobcommon.cli.jobs.lookup import FoundJob, all_jobs
-from jobcommon.cli.jobs.surroundings import surroundings
-from jobcommon.cli.pod_state import SPARE_STATE
+from jobcommon.cli.jobs.lookup import FoundJob, all_jobs, surroundings
+from jobcommon.cli.pod_state import describe
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path
@@ -33,11 +31,9 @@ from jobcommon.diagnosis.pods import cause_of
 from jobcommon.diagnosis.reading import owned_by
 from jobcommon.framework import Framework
 
-# A start that takes longer is worth a word.
-SLOW = 60.0
-# Of a cause, so much is told in a list; `why` tells the rest.
 # Nothing is wrong with such pods, but it may take long.
 _SLOW = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING)
+# Of a cause, so much is shown in a list; `why` has the rest.
 CAUSE_WIDTH = 160
 # Of so many jobs all is read that `why` reads.
 MOST_READ = 200
@@ -207,44 +203,25 @@ def _runs(pod: PodView) -> bool:
     return pod.phase == "Running" and pod.deletion_time is None and not waits
 
 
-async def top(api: Api, console: Console, job: FoundJob) -> None:
-    """Print the replicas of a job."""
-    show_replicas(console, await surroundings(api, job), time.time())
-
-
 def show_replicas(console: Console, found: Found, now: float) -> None:
     """Print one row a replica: how it is, how often it restarted, and how long it took to start."""
     table = _table("REPLICA", "STATE", "RESTARTS", "AGE", "START", "NODE", "CAUSE")
-    rows: list[tuple[float, str]] = []
     for member in (*found.members, *found.spare):
-        pod, spare = member.pod, member in found.spare
-        cause = cause_of(member, found, now)
+        pod, cause = member.pod, cause_of(member, found, now)
         restarts = sum(container.restart_count for container in pod.containers)
         age = now - pod.creation_time if pod.creation_time is not None else 0.0
         start = start_seconds(pod, now)
-        rows += [] if spare or start is None else [(start, member.replica)]
         started = "-" if start is None else duration_of(start) + ("" if _first_start(pod) is not None else " …")
         text = Text(clean(cause.text) if cause is not None else "", style="yellow")
-        state = clean("Terminating" if pod.deletion_time is not None else SPARE_STATE if spare else pod.phase or "Pending")
+        state = clean(describe(member.raw))
         table.add_row(member.replica, state, str(restarts), human_duration(age), started, pod.node_name or "-", text)
     console.print(table)
-    console.print(Text(summary(found, rows)), soft_wrap=True)
-    if progress := reported(found.status, now):
-        console.print(Text(clean(f"progress: {progress}")), soft_wrap=True)
-    if spent := time_spent(found.status, now):
-        console.print(Text(spent), soft_wrap=True)
-
-
-def summary(found: Found, starts: Sequence[tuple[float, str]]) -> str:
-    """``2/3 Running, 1 restart; slowest to start: Worker-2, 3:05``."""
-    running, job = sum(member.pod.phase == "Running" for member in found.members), found.read
-    if found.status.finished:
-        return f"the job has finished; restarts: {found.status.restarts or 0}"
-    asked = sum(map(job.asked_of, job.replica_specs))
-    fewer = f", {asked} requested" if asked != job.total_replicas else ""
-    text = f"{running}/{job.total_replicas} Running{fewer}; restarts: {found.status.restarts or 0}"
-    slowest = max(starts, default=(0.0, ""))
-    return text + (f"; slowest to start: {slowest[1]}, {duration_of(slowest[0])}" if slowest[0] >= SLOW else "")
+    there = "the job has finished" if found.status.finished else f"{pod_count(found)} Running"
+    lines = [f"{there}; restarts: {found.status.restarts or 0}"]
+    lines += [f"progress: {progress}"] if (progress := reported(found.status, now)) else []
+    lines += [spent] if (spent := time_spent(found.status, now)) else []
+    for line in lines:
+        console.print(Text(clean(line)), soft_wrap=True)
 
 
 def start_seconds(pod: PodView, now: float) -> float | None:

@@ -11,8 +11,7 @@ from jobcommon.cli.display import Display
 from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.followed import FollowedJob
 from jobcommon.cli.jobs.access import Api
-from jobcommon.cli.jobs.lookup import FoundJob
-from jobcommon.cli.jobs.surroundings import pods_of
+from jobcommon.cli.jobs.lookup import FoundJob, pods_of
 from jobcommon.cli.jobs.why import why
 from jobcommon.cli.watch import Follower
 from jobcommon.client.container_log import ContainerLogs, LogOptions

@@ -14,7 +14,8 @@ from jobcommon.cli.jobs.access import Api, Object, Query
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import collection_path
-from jobcommon.diagnosis.reading import read_related
+from jobcommon.diagnosis.found import Found
+from jobcommon.diagnosis.reading import owned_by, pods_request, read_found, read_related
 from jobcommon.framework import Framework, Job, Related
 from jobcommon.sdk.following import Target
 from jobcommon.spec import read_job
@@ -151,3 +152,14 @@ async def _job(api: Api, framework: Framework, name: str) -> FoundJob | None:
         if error.code == 404:
             return None
         raise
+
+
+async def pods_of(api: Api, job: FoundJob) -> list[Object]:
+    """The pods of a job."""
+    request = pods_request(job.namespace, job.name)
+    return owned_by(job.uid, await api.items(request.path, request.query))
+
+
+async def surroundings(api: Api, job: FoundJob) -> Found:
+    """All that can be read of a job's situation; what is missing for lack of rights is named in `Found.unread`."""
+    return await read_found(job.framework, job.body, api.send_all)

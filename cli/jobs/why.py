@@ -11,8 +11,7 @@ from jobcommon.api.text import clean
 from jobcommon.api.timestamp import format_time
 from jobcommon.cli.display import duration_of
 from jobcommon.cli.jobs.access import Api
-from jobcommon.cli.jobs.lookup import FoundJob
-from jobcommon.cli.jobs.surroundings import surroundings
+from jobcommon.cli.jobs.lookup import FoundJob, surroundings
 from jobcommon.diagnosis import Diagnosis, diagnose
 
 

@@ -15,9 +15,9 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
-from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of, top
+from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of
 from jobcommon.cli.jobs.logs import Selection, chosen_pods, follow_logs, print_logs
-from jobcommon.cli.jobs.lookup import FoundJob, find_job
+from jobcommon.cli.jobs.lookup import FoundJob, find_job, surroundings
 from jobcommon.cli.jobs.wait import exit_code, wait_for
 from jobcommon.cli.jobs.why import show, why
 from jobcommon.client.errors import StatusError
@@ -187,7 +187,8 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
         assert await jobs_of(api, everywhere=False, console=listed.console, chosen=Chosen(states=["failed"])) == []
         jobs = await jobs_of(api, everywhere=True, console=listed.console, chosen=Chosen(kinds=["pytorchjob"]))
         show_jobs(listed.console, jobs, await surroundings_of(api, jobs, everywhere=True), START, everywhere=True)
-        await top(api, replicas.console, job := await find_job(api, "demo"))
+        job = await find_job(api, "demo")
+        show_replicas(replicas.console, await surroundings(api, job), time.time())
         waiting = asyncio.create_task(wait_for(api, job, "deleted", PATIENCE))
         await cluster.send("DELETE", cluster.path(PYTORCH, "demo"))
         assert await waiting == (None, True)

@@ -14,8 +14,7 @@ import pytest
 
 from jobcommon.cli.embedded import SETTINGS, training_cluster
 from jobcommon.cli.jobs.access import Api
-from jobcommon.cli.jobs.lookup import find_job
-from jobcommon.cli.jobs.surroundings import surroundings
+from jobcommon.cli.jobs.lookup import find_job, surroundings
 from jobcommon.client.objects import collection_path, create
 from jobcommon.client.request import APPLY_PATCH, STRATEGIC_PATCH, Request
 from jobcommon.diagnosis import diagnose

@@ -56,15 +56,12 @@ CASES: list[tuple[dict[str, Any], str]] = [
         {"replica_types": (ReplicaType("W", RestartPolicy.ALWAYS, restart_policies=(RestartPolicy.NEVER,)),)},
         "replica_types[W].restart_policy: Always is not among its restart_policies",
     ),
-    ({"port": 0}, "port: 0 is not a valid port; use a number from 1 to 65535"),
-    ({"versions": (Version("v1"),)}, "versions: exactly one must be stored (storage=True), not 0"),
-    ({"versions": (Version("v1", storage=True), Version("v1"))}, "versions: v1 is given twice"),
     (
         {"replica_types": (ReplicaType("W", min_replicas=2),)},
         "replica_types[W].replicas: the default 1 is not between min_replicas",
     ),
+    ({"versions": (Version("v1"),)}, "versions: exactly one must be stored (storage=True), not 0"),
     ({"replica_specs": "runPolicy"}, "replica_specs: runPolicy is a field of the spec already; choose another name"),
-    ({"port_name": ""}, "port: 2222 has no effect without a port_name"),
     ({"versions": (Version("v1", True, {"slots": 1}),)}, "versions[v1].defaults: slots is not a field of the spec"),
     (
         {"scale": ScalePaths.of_type("testReplicaSpecs", "Robot")},
