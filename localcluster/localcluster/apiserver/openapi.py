@@ -14,8 +14,6 @@ from localcluster.apiserver.builtin_schemas import REF_PREFIX, Json, crd_root, k
 from localcluster.apiserver.resource import Resource
 
 V3_PREFIX = "#/components/schemas/"
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-LIST_META = {"$ref": f"{REF_PREFIX}{_META}ListMeta"}
 GVK = "x-kubernetes-group-version-kind"
 _API_VERSION = {
     "type": "string",
@@ -54,30 +52,18 @@ def _custom(resource: Resource) -> Json:
     return {**kept, "type": "object", "properties": {**schema["properties"], **first}, GVK: [gvk_of(resource)]}
 
 
-def _custom_list(resource: Resource) -> Json:
-    item = {"$ref": REF_PREFIX + definition_name(resource)}
-    properties = {
-        "apiVersion": _API_VERSION,
-        "items": {"type": "array", "items": item},
-        "kind": _KIND,
-        "metadata": LIST_META,
-    }
-    list_kind = {**gvk_of(resource), "kind": resource.list_kind or f"{resource.kind}List"}
-    return {"type": "object", "required": ["items"], "properties": properties, GVK: [list_kind]}
-
-
 def collect(resources: Iterable[Resource]) -> dict[str, Json]:
-    """The definitions of the resources' kinds and lists and all they refer to, in the built-in reference form."""
+    """The definitions of the resources' kinds and all they refer to, in the built-in reference form."""
     known = builtin_schemas.definitions()
     found: dict[str, Json] = {}
-    wanted = [f"{_META}{name}" for name in ("DeleteOptions", "Status", "Patch", "APIResourceList")]
+    wanted: list[str] = []
     for resource in resources:
         name = definition_name(resource)
         if resource.custom:
-            found[name], found[f"{name}List"] = _custom(resource), _custom_list(resource)
-            wanted += sorted(references(found[name]) | references(found[f"{name}List"]))
+            found[name] = _custom(resource)
+            wanted += references(found[name])
         else:
-            wanted += [name, f"{name}List"]
+            wanted.append(name)
     while wanted:
         name = wanted.pop()
         if name in known and name not in found:

@@ -1,47 +1,15 @@
-"""Label and field selectors, as strings of the query and as LabelSelector objects."""
+"""Label and field selectors, as strings of the query."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from localcluster.apiserver.errors import ApiError, bad_request
+from localcluster.apiserver.json_values import at
 
-Labels = Mapping[str, str]
 FieldGetter = Callable[[Mapping[str, Any]], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One condition on one label: `operator` is one of in, notin, exists, !."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-    def matches(self, labels: Labels) -> bool:
-        """Whether the labels fulfil it; like the real server, `notin` and `!=` also match where the label is missing."""
-        value = labels.get(self.key)
-        match self.operator:
-            case "in":
-                return value in self.values
-            case "notin":
-                return value is None or value not in self.values
-            case "exists":
-                return value is not None
-        return value is None
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
-    """A conjunction of requirements; the empty one matches everything."""
-
-    requirements: tuple[Requirement, ...] = ()
-
-    def matches(self, labels: Labels) -> bool:
-        """Whether every requirement holds."""
-        return all(requirement.matches(labels) for requirement in self.requirements)
-
+#: The conditions on labels, or on the fields of an object, which all must hold; without any, everything matches.
+Selector = tuple[Callable[[Mapping[str, Any]], bool], ...]
 
 _KEY = r"(?:[A-Za-z0-9][-A-Za-z0-9.]*/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _VALUE = r"[-A-Za-z0-9_.]*"
@@ -51,90 +19,73 @@ _EXISTS = re.compile(rf"\s*(!?)\s*({_KEY})\s*")
 _COMPARISONS = {"=": "in", "==": "in", "!=": "notin"}
 
 
-def parse_labels(text: str) -> LabelSelector:
+def parse_labels(text: str) -> Selector:
     """Parse ``a=b,c in (d,e),!f``. Raises a 400 ApiError."""
-    found: list[Requirement] = []
+    found: list[Callable[[Mapping[str, Any]], bool]] = []
     position = 0
     while position < len(text):
-        requirement, position = _requirement(text, position)
-        found.append(requirement)
+        if match := _SET.match(text, position):
+            found.append(_condition(match[1], match[2], tuple(value.strip() for value in match[3].split(","))))
+        elif match := _COMPARE.match(text, position):
+            found.append(_condition(match[1], _COMPARISONS[match[2]], (match[3],)))
+        elif match := _EXISTS.match(text, position):
+            found.append(_condition(match[2], "!" if match[1] else "exists", ()))
+        else:
+            raise _unparsable(text)
+        position = match.end()
         if position < len(text):
             if text[position] != "," or position + 1 == len(text):
                 raise _unparsable(text)
             position += 1
-    return LabelSelector(tuple(found))
+    return tuple(found)
 
 
-def _requirement(text: str, position: int) -> tuple[Requirement, int]:
-    if match := _SET.match(text, position):
-        values = tuple(value.strip() for value in match[3].split(","))
-        return Requirement(match[1], match[2], values), match.end()
-    if match := _COMPARE.match(text, position):
-        return Requirement(match[1], _COMPARISONS[match[2]], (match[3],)), match.end()
-    if match := _EXISTS.match(text, position):
-        return Requirement(match[2], "!" if match[1] else "exists"), match.end()
-    raise _unparsable(text)
+def _condition(key: str, operator: str, values: tuple[str, ...]) -> Callable[[Mapping[str, Any]], bool]:
+    match operator:
+        case "in":
+            return lambda labels: labels.get(key) in values
+        case "notin":
+            # As on the real server, this and != also match where the label is missing.
+            return lambda labels: labels.get(key) not in values
+        case "exists":
+            return lambda labels: key in labels
+    return lambda labels: key not in labels
 
 
 def _unparsable(text: str) -> ApiError:
     return bad_request(f"unable to parse requirement: {text!r} is not a valid label selector")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
-    """One condition on one selectable field."""
+def parse_fields(text: str, getters: Mapping[str, FieldGetter]) -> tuple[Selector, str | None]:
+    """Parse ``metadata.name=x,status.phase!=Running`` over the fields a resource offers. Raises a 400 ApiError.
 
-    getter: FieldGetter
-    value: str
-    equal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
-    """A conjunction of field conditions; the empty one matches everything."""
-
-    requirements: tuple[FieldRequirement, ...] = ()
-    #: The value of an equality on metadata.name, so that a single object is found by its key.
-    name: str | None = None
-
-    def matches(self, obj: Mapping[str, Any]) -> bool:
-        """Whether every condition holds."""
-        return all((one.getter(obj) == one.value) is one.equal for one in self.requirements)
-
-
-def parse_fields(text: str, getters: Mapping[str, FieldGetter]) -> FieldSelector:
-    """Parse ``metadata.name=x,status.phase!=Running`` over the fields a resource offers. Raises a 400 ApiError."""
-    found: list[FieldRequirement] = []
+    With the selector comes the value of an equality on metadata.name, so that a single object is found by its key.
+    """
+    found: list[Callable[[Mapping[str, Any]], bool]] = []
     name = None
-    for term in filter(None, _split(text)):
+    for term in filter(None, re.split(r"(?<!\\),", text)):
         match = re.fullmatch(r"([^=!]+)(==|=|!=)(.*)", term, re.DOTALL)
         if match is None:
             raise bad_request(f"invalid selector: {text!r}; can't understand {term!r}")
         getter = getters.get(match[1])
         if getter is None:
             raise bad_request(f"field label not supported: {match[1]}")
-        value = re.sub(r"\\(.)", r"\1", match[3])
-        equal = match[2] != "!="
+        value, equal = re.sub(r"\\(.)", r"\1", match[3]), match[2] != "!="
         if equal and match[1] == "metadata.name":
             name = value
-        found.append(FieldRequirement(getter, value, equal))
-    return FieldSelector(tuple(found), name)
+        found.append(_comparison(getter, value, equal))
+    return tuple(found), name
 
 
-def _split(text: str) -> Sequence[str]:
-    return re.split(r"(?<!\\),", text)
+def _comparison(getter: FieldGetter, value: str, equal: bool) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda obj: (getter(obj) == value) is equal
 
 
 def field(path: str) -> FieldGetter:
     """A getter of a dotted path; missing is the empty string, booleans are ``true`` and ``false``."""
-    parts = tuple(path.split("."))
 
     def get(obj: Mapping[str, Any]) -> str:
-        value: Any = obj
-        for part in parts:
-            if not isinstance(value, Mapping):
-                return ""
-            value = value.get(part)
+        value = at(obj, path)
         if isinstance(value, bool):
             return "true" if value else "false"
         return "" if value is None else str(value)

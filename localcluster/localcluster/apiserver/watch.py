@@ -5,14 +5,14 @@ costs no memory, and one that falls behind the history gets the ERROR 410 that t
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from localcluster.apiserver.errors import expired
 from localcluster.apiserver.resource import Resource
-from localcluster.apiserver.selectors import FieldSelector, LabelSelector
+from localcluster.apiserver.selectors import Selector
 from localcluster.apiserver.storage import ADDED, DELETED, MODIFIED, Change, Item, Table
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -21,24 +21,27 @@ BOOKMARK_INTERVAL = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which objects a list or watch is about. An empty `namespace` means all."""
+    """Which objects a list or watch is about. An empty `namespace` means all; `name` is that of an equality in `fields`."""
 
     namespace: str = ""
-    labels: LabelSelector = field(default_factory=LabelSelector)
-    fields: FieldSelector = field(default_factory=FieldSelector)
+    labels: Selector = ()
+    fields: Selector = ()
+    name: str | None = None
 
     @property
     def selective(self) -> bool:
         """Whether there is a label or field selector."""
-        return bool(self.labels.requirements or self.fields.requirements)
+        return bool(self.labels or self.fields)
 
     def matches(self, item: Item) -> bool:
         """Whether the object is in scope."""
         if self.namespace and item.namespace != self.namespace:
             return False
-        if self.labels.requirements and not self.labels.matches(item.obj["metadata"].get("labels") or {}):
-            return False
-        return not self.fields.requirements or self.fields.matches(item.obj)
+        if self.labels:
+            labels = item.obj["metadata"].get("labels") or {}
+            if not all(holds(labels) for holds in self.labels):
+                return False
+        return not self.fields or all(holds(item.obj) for holds in self.fields)
 
 
 #: How an object is encoded inside an event.

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -12,28 +11,6 @@ from localcluster.kubelet.lifecycle import Container
 from localcluster.pod_backend import PodBackendError
 
 Probe = Mapping[str, Any]
-
-
-@dataclass
-class Threshold:
-    """Turns single results into a verdict: `success` results in a row make it good, `failure` in a row make it bad."""
-
-    success: int
-    failure: int
-    _streak: int = 0
-    _last: bool | None = None
-
-    @classmethod
-    def of(cls, probe: Probe) -> "Threshold":
-        """The thresholds of a probe, with the API's defaults."""
-        return cls(probe.get("successThreshold") or 1, probe.get("failureThreshold") or 3)
-
-    def add(self, good: bool) -> bool | None:
-        """The verdict after one more result; None while there is none."""
-        self._streak = self._streak + 1 if good is self._last else 1
-        self._last = good
-        reached = self._streak >= (self.success if good else self.failure)
-        return good if reached else None
 
 
 class Prober:
@@ -64,15 +41,16 @@ class Prober:
                 group.create_task(self._watch(readiness))
 
     async def _verdicts(self, probe: Probe, kind: str) -> AsyncIterator[bool]:
-        """Probe for ever: the verdict after each result, while there is one."""
+        """Probe for ever: the result each time that it has come often enough in a row."""
         await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
-        threshold = Threshold.of(probe)
+        last, streak = None, 0
         while True:
             if problem := await self._check(probe):
                 self._worker.event("Warning", "Unhealthy", f"{kind} probe failed: {problem}", self._name)
-            verdict = threshold.add(not problem)
-            if verdict is not None:
-                yield verdict
+            good = not problem
+            last, streak = good, streak + 1 if good is last else 1
+            if streak >= ((probe.get("successThreshold") or 1) if good else (probe.get("failureThreshold") or 3)):
+                yield good
             await asyncio.sleep(probe.get("periodSeconds") or 10)
 
     async def _until(self, probe: Probe, kind: str, *, good_is_enough: bool = True) -> bool:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, forbidden, invalid
-from localcluster.apiserver.json_copy import json_copy
+from localcluster.apiserver.json_values import json_copy
 from localcluster.apiserver.kinds.field_rules import POD_DEFAULTS
 from localcluster.apiserver.kinds.pod_spec import validate_spec
 from localcluster.apiserver.schema import walk

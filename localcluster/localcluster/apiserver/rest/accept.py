@@ -6,7 +6,7 @@ from typing import Any
 from localcluster.apiserver import typed
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import Cause, bad_request, invalid
-from localcluster.apiserver.json_copy import json_copy
+from localcluster.apiserver.json_values import json_copy
 from localcluster.apiserver.names import (
     check,
     check_annotations,

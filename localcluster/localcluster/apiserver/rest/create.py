@@ -1,6 +1,6 @@
 """POST: a new object."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from localcluster.apiserver import admission
 from localcluster.apiserver.call import OBJECT_LIMIT, Call, version_number
 from localcluster.apiserver.errors import ApiError, Cause, already_exists, invalid, invalid_object
+from localcluster.apiserver.json_values import at
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.rest.accept import accept, check_metadata
 from localcluster.request import Response
@@ -87,9 +88,7 @@ def _check_replicas(resource: Resource, obj: Obj) -> list[Cause]:
     """The fields that the scale subresource reads must be counts, whatever the schema allows."""
     causes = []
     for path in () if resource.scale is None else (resource.scale.replicas, resource.scale.status_replicas):
-        value: Any = obj
-        for part in path.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
+        value = at(obj, path)
         if value is not None and type(value) is not int:
             causes.append(invalid(f".{path}", 0, f".{path} accessor error: {value} is not an integer"))
         elif value is not None and value < 0:

@@ -15,7 +15,7 @@ from localcluster.apiserver.errors import (
     required,
     unsupported_media_type,
 )
-from localcluster.apiserver.json_copy import json_copy
+from localcluster.apiserver.json_values import json_copy
 from localcluster.apiserver.patch_strategic import StrategicPatchError, strategic_merge
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.create import create_object

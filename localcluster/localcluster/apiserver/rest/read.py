@@ -20,8 +20,8 @@ _MATCHES = ("Exact", "NotOlderThan")
 def scope_of(call: Call) -> Scope:
     """The objects that the path and the selectors match. Raises a 400 ApiError."""
     labels = parse_labels(call.query.get("labelSelector", ""))
-    fields = parse_fields(call.query.get("fieldSelector", ""), call.resource.selectable)
-    return Scope(call.namespace, labels, fields)
+    fields, name = parse_fields(call.query.get("fieldSelector", ""), call.resource.selectable)
+    return Scope(call.namespace, labels, fields, name)
 
 
 def get(call: Call) -> Response:
@@ -79,8 +79,8 @@ def _place(item: Item, scope: Scope) -> str:
 
 
 def _candidates(table: Table, scope: Scope) -> list[Item]:
-    if scope.fields.name is not None and scope.namespace:
-        item = table.get(scope.namespace, scope.fields.name)
+    if scope.name is not None and scope.namespace:
+        item = table.get(scope.namespace, scope.name)
         return [item] if item else []
     return table.sorted(scope.namespace or None)
 

@@ -12,22 +12,13 @@ from localcluster.apiserver.errors import (
     invalid_object,
     not_found_cause,
 )
-from localcluster.apiserver.json_copy import json_copy
+from localcluster.apiserver.json_values import at, json_copy
 from localcluster.apiserver.resource import Scale
 from localcluster.apiserver.rest.patch import apply_patch, media_of
 from localcluster.apiserver.rest.update import replace
 from localcluster.request import Response
 
 Obj = dict[str, Any]
-
-
-def _at(obj: Mapping[str, Any], path: str) -> Any:
-    value: Any = obj
-    for part in path.split("."):
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(part)
-    return value
 
 
 def _scale_of(call: Call) -> tuple[Obj, Scale]:
@@ -37,14 +28,14 @@ def _scale_of(call: Call) -> tuple[Obj, Scale]:
         raise call.missing()
     meta = live.obj["metadata"]
     shown = {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if key in meta}
-    selector = _at(live.obj, paths.selector) if paths.selector else ""
-    replicas = _at(live.obj, paths.replicas)
+    selector = at(live.obj, paths.selector) if paths.selector else ""
+    replicas = at(live.obj, paths.replicas)
     if replicas is None and call.resource.group == "apps":
         replicas = 1  # the real server's default, which is not stored here
     if replicas is None:
         causes = [not_found_cause(f".{paths.replicas}", "")]
         raise invalid_object(call.resource.kind, call.resource.group, live.name, causes)
-    status: Obj = {"replicas": _at(live.obj, paths.status_replicas) or 0}
+    status: Obj = {"replicas": at(live.obj, paths.status_replicas) or 0}
     if selector:
         status["selector"] = selector
     scale = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown}

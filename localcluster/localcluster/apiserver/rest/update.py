@@ -14,7 +14,7 @@ from localcluster.apiserver.errors import (
     invalid,
     invalid_object,
 )
-from localcluster.apiserver.json_copy import json_copy
+from localcluster.apiserver.json_values import json_copy
 from localcluster.apiserver.rest.accept import accept
 from localcluster.apiserver.rest.create import prepare, validate
 from localcluster.apiserver.storage import Item

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json, resolve
-from localcluster.apiserver.json_copy import json_copy
+from localcluster.apiserver.json_values import json_copy
 
 
 def trim(node: Json, wanted: Callable[[Json], bool]) -> Json | None:

@@ -1,8 +1,10 @@
-"""Copies of JSON values."""
+"""Copies of JSON values, and what is at a path of one."""
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 V = TypeVar("V")
+_CONTAINERS = (dict, list)
 
 
 def json_copy(value: V) -> V:
@@ -17,4 +19,10 @@ def json_copy(value: V) -> V:
     return value
 
 
-_CONTAINERS = (dict, list)
+def at(value: Any, path: str) -> Any:
+    """The value at a dotted path of fields; None where there is none."""
+    for part in path.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(part)
+    return value
