@@ -17,11 +17,10 @@ from typing import Any
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.cli.embedded import TrainingCluster, training_cluster
 from jobcommon.client.list_watch import WatchedObject, list_and_watch
-from jobcommon.client.request import MERGE_PATCH, Request
+from jobcommon.client.request import Request
 from jobcommon.client.responses import response_error
 from jobcommon.framework import Framework
 from jobcommon.testutil.polling import polled
-from localcluster.client import LogOptions
 
 Manifest = dict[str, Any]
 WAIT_SECONDS = 120.0
@@ -56,22 +55,10 @@ class TestCluster:
         created: Manifest = await self.send("POST", self.path(of), {**body, "metadata": metadata})
         return created
 
-    async def merge(self, of: Framework | str, name: str, patch: Manifest) -> Manifest:
-        """Apply a JSON merge patch."""
-        patched: Manifest = await self.send("PATCH", self.path(of, name), patch, MERGE_PATCH)
-        return patched
-
     async def pods(self) -> list[Manifest]:
         """All pods."""
         items: list[Manifest] = (await self.send("GET", self.path("pods")))["items"]
         return items
-
-    async def logs(self, pod: Manifest) -> str:
-        """What the first container of a pod has printed in its last run."""
-        options = LogOptions(pod["spec"]["containers"][0]["name"])
-        assert self.cluster.pods is not None
-        pieces = self.cluster.pods.logs(pod, options)
-        return b"".join([piece async for piece in pieces]).decode()
 
     async def until(
         self, of: Framework | str, name: str, holds: Callable[[WatchedObject], bool], seconds: float = WAIT_SECONDS

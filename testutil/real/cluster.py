@@ -13,13 +13,12 @@ import yaml
 from jobcommon.cli.embedded import ServerTransport, endpoint, install, training_cluster
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import HttpTransport, Timeouts
-from jobcommon.testutil.processes import ROOT
 from jobcommon.testutil.real.containers import SHELL, ContainerNode, container_node
 from localcluster.client import Api, StatusError, kubeconfig
 from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port
 
 OPERATORS = "training-operators"
-RIGHTS = ROOT / "charts" / "kustomize" / "base"
+RIGHTS = Path(__file__).resolve().parents[2] / "charts" / "kustomize" / "base"
 WHY_NOT = f"no real cluster: set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)}"
 ADMINISTRATOR, OPERATOR = "administrator", "operator"
 #: A lost node is noticed within seconds instead of minutes.

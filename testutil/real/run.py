@@ -3,9 +3,11 @@
 import asyncio
 import json
 import secrets
+import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 from jobcommon.api.status import JobStatus, read_status
@@ -13,9 +15,9 @@ from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import Framework
 from jobcommon.testutil.polling import polled
-from jobcommon.testutil.processes import Process
 from jobcommon.testutil.real.cluster import OPERATOR, Cluster
 from localcluster.client import Api, ClientError, background
+from localcluster.conformance import Program
 
 Object = dict[str, Any]
 JOB = "job"
@@ -111,7 +113,7 @@ class Run:
         self.namespace = f"real-{secrets.token_hex(4)}"
         self.lives: dict[str, list[Life]] = {}
         self.job: Object | None = None
-        self.operators: list[Process] = []
+        self.operators: list[Program] = []
         self.stack = AsyncExitStack()
         self._changed = asyncio.Event()
         self._by_uid: dict[str, Life] = {}
@@ -153,9 +155,8 @@ class Run:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for process in self.operators:
-            if process.running is not None:
-                await process.kill()
+        for operator in self.operators:
+            await operator.kill()
         await self.stack.aclose()
         # What a row that broke off leaves behind goes without an operator: nothing of it is to run on.
         with suppress(ClientError):
@@ -222,17 +223,15 @@ class Run:
         """Patch the newest pod of that name."""
         await self.api.call("PATCH", self.path("pods", f"{JOB}-{pod}"), body, MERGE_PATCH)
 
-    async def start_operator(self, *arguments: str) -> Process:
+    async def start_operator(self, *arguments: str) -> None:
         """An operator of this row's own, for this row's namespace."""
-        number = len(self.operators)
         told = (
-            "operator", "--kubeconfig", str(self.cluster.kubeconfig(OPERATOR)), "--namespace", self.namespace,
-            "--framework", self.framework.name, "--metrics-port", "-1", "--log-level", "warning", *arguments,
+            "-m", "jobcommon.cli", "operator", "--kubeconfig", str(self.cluster.kubeconfig(OPERATOR)), "--namespace",
+            self.namespace, "--framework", self.framework.name, "--metrics-port", "-1", "--log-level", "warning", *arguments,
         )  # fmt: skip
-        process = Process(f"operator-{number}", told, self.cluster.directory / f"{self.namespace}-{number}.log")
-        self.operators.append(process)
-        await process.start()
-        return process
+        directory = self.cluster.directory
+        log = directory / f"{self.namespace}-{len(self.operators)}.log"
+        self.operators.append(await self.stack.enter_async_context(Program(Path(sys.executable), directory, told, log)))
 
     async def events(self) -> set[str]:
         """The reasons of the events about the job."""
