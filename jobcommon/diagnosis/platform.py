@@ -7,8 +7,13 @@ from jobcommon.causes.cause_reasons import Reason
 from jobcommon.reconcile.ending import STOPPED_BY_IMAGE
 
 _REFUSED = "the kubelet refused the pod: another pod took the resources first, or a device is broken"
+_REPLACED = "under restartPolicy OnFailure or ExitCode the operator replaces such a replica"
 _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
-    "Evicted": (Reason.EVICTED, "evicted by its node", "request what it really uses, ephemeral-storage included"),
+    "Evicted": (
+        Reason.EVICTED,
+        "evicted by its node",
+        "request what it really uses, or raise the limit that the message names",
+    ),
     "EvictionByEvictionAPI": (Reason.EVICTED, "evicted through the API, as kubectl drain does", ""),
     "DeletionByTaintManager": (Reason.EVICTED, "evicted because its node was tainted", "tolerate the taint, or see the node"),
     "TerminationByKubelet": (
@@ -58,4 +63,4 @@ def ended_by_platform(reason: str, message: str = "") -> Cause | None:
     if known is None:
         return None
     said = in_short(message)
-    return Cause(known[0], known[1] + (f": {said}" if said else ""), known[2])
+    return Cause(known[0], known[1] + (f": {said}" if said else ""), known[2] or _REPLACED)

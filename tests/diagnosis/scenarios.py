@@ -717,7 +717,7 @@ SCENARIOS = (
     # the platform
     scenario("evicted", "Evicted", "low on resource: memory").of(beside(lambda pod: pod.evicted()), "request what it really uses"),
     scenario("evicted for a limit of the pod", "Evicted", "evicted by its node: Usage of EmptyDir").of(removed(beside(lambda pod: pod.evicted(message='Usage of EmptyDir volume "cache" exceeds the limit "1Gi".')))),
-    scenario("node lost", "NodeLost", "lost with its node").of(beside(lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137))),
+    scenario("node lost", "NodeLost", "lost with its node", "the operator replaces such a replica").of(beside(lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137))),
     scenario("preempted", "Preempted", "higher priority").of(beside(lambda pod: pod.failed(143).disrupted("PreemptionByScheduler"))),
     scenario("node shut down", "NodeShutdown", "shut down").of(beside(lambda pod: pod.evicted("Terminated", "Pod was terminated in response to imminent node shutdown."))),
     scenario("refused by its node", "NodeRefused", "OutOfnvidia.com/gpu").of(beside(lambda pod: pod.evicted("OutOfnvidia.com/gpu", "Node didn't have enough resource"))),
