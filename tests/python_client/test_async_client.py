@@ -5,6 +5,7 @@ import io
 import json
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import kubernetes
@@ -12,13 +13,16 @@ import pytest
 
 from jobcommon.client import list_watch
 from jobcommon.client.errors import StatusError, TransportError
-from jobcommon.client.request import Request, Response
+from jobcommon.client.request import MERGE_PATCH, Request, Response
+from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.sdk.async_client import AsyncJobClient
 from jobcommon.sdk.build import build_job
 from jobcommon.sdk.failure import JobFailed
 from jobcommon.sdk.following import Timing
 from jobcommon.sdk.official import ApiClientSource
-from tests.runtime.fakes import Answer, ScriptedTransport, refusal, reply
+from jobcommon.sdk.sync_client import JobClient
+from tests.runtime.fakes import Answer, ScriptedTransport, crd, refusal, reply
+from tests.runtime.world import World
 
 JOB = build_job("j", image="i", command=["x"], namespace="default")
 FAILURE = {"replica": "Master-0", "pod": "j-master-0", "reason": "Error", "exitCode": 3, "message": "boom"}
@@ -205,3 +209,27 @@ async def test_the_hook_of_an_official_client_renews_its_token() -> None:
     first, second = await source.load(), await source.load()
     assert (first.base_url, first.namespace, first.authorization) == ("http://server", "default", "Bearer 1")
     assert second.authorization == "Bearer 2"
+
+
+def test_the_blocking_client_has_the_same_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, path = World(), "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs"
+    world.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(PYTORCH))
+
+    @asynccontextmanager
+    async def connect(*_: object, kind: str, **_more: object) -> AsyncIterator[AsyncJobClient]:
+        yield AsyncJobClient(world.transport, kind=kind)
+
+    monkeypatch.setattr(AsyncJobClient, "connect", connect)
+    jobs = JobClient()
+    jobs.submit(JOB)
+    assert [jobs.suspend("j")["spec"]["runPolicy"]["suspend"], jobs.resume(JOB)["spec"]["runPolicy"]["suspend"]] == [
+        True,
+        False,
+    ]
+    status = {"conditions": [{"type": "Succeeded", "status": "True", "message": "m"}]}
+    world.ok("PATCH", f"{path}/j/status", {"status": status}, MERGE_PATCH)
+    assert [jobs.get("j"), *jobs.list(kind="pytorch")] == [jobs.wait("j", progress=False)] * 2
+    assert list(jobs.logs("j", follow=True)) == []
+    jobs.delete("j")
+    with pytest.raises(StatusError, match="404"):
+        jobs.get("pytorchjob/j")
