@@ -38,16 +38,13 @@ T = TypeVar("T", bound=Cached)
 
 @dataclass(frozen=True, slots=True)
 class Replaced(Generic[T]):
-    """A complete list. Objects missing from it are deleted, except `unreadable`: those exist, but could not be decoded.
-
-    `quorum`: the list is at least as new as any write before `requested_at` (monotonic seconds); otherwise it is only not older
-    than the store.
+    """A complete list. Objects missing from it are deleted, except `unreadable`: those exist, but could not be decoded. It is
+    at least as new as any write before `requested_at` (monotonic seconds).
     """
 
     objects: tuple[T, ...]
     resource_version: str
     requested_at: float
-    quorum: bool
     unreadable: tuple[Identity, ...] = ()
 
 

@@ -8,11 +8,10 @@ It returns the next request, receives the response, and returns the changes of i
         case Stream(request): pass each line to `line`; when the stream ends by itself, `ended` or `failed`;
                               at `deadline`, `timed_out`; once it is no longer `streaming`, close it
 
-Semantics: client-go's, with these differences. Every list not bound to our own
-last version is a quorum read, including the first one: a restart must not go back in time. A lost connection never causes
-a relist, because the version we watch from stays valid. A watch that falls silent without bookmarks is detected. And after
-a 429 with Retry-After the wait does not double: it is what the server asked for, and up to a second more. Lists are plain,
-in pages: every server has them.
+Semantics: client-go's, with these differences. Every list is a quorum read, in pages: it must not go back in time, and
+every server has them. A lost connection never causes a relist, because the version we watch from stays valid. A watch that
+falls silent without bookmarks is detected. And after a 429 with Retry-After the wait does not double: it is what the server
+asked for, and up to a second more.
 """
 
 from collections.abc import Callable
@@ -70,7 +69,6 @@ class Informer(Generic[T]):
         self._watching = False
         self._not_before = float("-inf")
         self._version = ""
-        self._quorum = True
         self._unpaged = False
         self._list_version = ""
         self._continue = ""
@@ -127,7 +125,7 @@ class Informer(Generic[T]):
                 unreadable.append(delta)
             elif isinstance(delta, Replaced):
                 self.synced = True
-                relisted = Relisted(delta.resource_version, delta.requested_at, delta.quorum)
+                relisted = Relisted(delta.resource_version, delta.requested_at)
         return Batch(tuple(changes), tuple(unreadable), relisted)
 
     def _listing(self, response: Response, now: float) -> list[Delta[T]]:
@@ -205,22 +203,16 @@ class Informer(Generic[T]):
             self.relist()
 
     def relist(self) -> None:
-        """Replace the watch, which is known to lag, by a quorum list. No effect while a list is in flight."""
+        """Replace the watch, which is known to lag, by a list. No effect while a list is in flight."""
         if not self._watching:
             return
-        self._quorum = True
         self._silences = 0
         self._streaming = self._watching = False
 
     def _list_request(self) -> Request:
-        bound = () if self._quorum or self._continue else (("resourceVersion", self._version),)
-        if self._continue:
-            paging: tuple[tuple[str, str], ...] = (("limit", str(PAGE_SIZE)), ("continue", self._continue))
-        elif self._quorum and not self._unpaged:
-            paging = (("limit", str(PAGE_SIZE)),)
-        else:
-            paging = ()
-        return Request("GET", self._path, (*self._query, *bound, *paging))
+        limit = () if self._unpaged else (("limit", str(PAGE_SIZE)),)
+        more = (("continue", self._continue),) if self._continue else ()
+        return Request("GET", self._path, (*self._query, *limit, *more))
 
     def _watch_request(self) -> Request:
         seconds = MIN_WATCH_SECONDS + int(MIN_WATCH_SECONDS * self._random())
@@ -271,11 +263,10 @@ class Informer(Generic[T]):
 
     def _complete(self, version: str) -> Replaced[T]:
         self.last_error = None
-        replaced = Replaced(
-            tuple(self._objects.values()), version, self._requested_at, self._quorum, tuple(self._undecoded.values())
-        )
+        found, undecoded = tuple(self._objects.values()), tuple(self._undecoded.values())
+        replaced = Replaced(found, version, self._requested_at, undecoded)
         self._version = version
-        self._quorum = self._unpaged = False
+        self._unpaged = False
         self._silences = 0
         self._watching = True
         self._start_list()
@@ -299,8 +290,6 @@ class Informer(Generic[T]):
         if paging and not self._unpaged and wire.is_expired(error):
             # Pages this slow would expire again; a single response cannot.
             self._unpaged = True
-        elif not self._quorum and (wire.is_expired(error) or wire.is_version_too_large(error)):
-            self._quorum = True
         else:
             self._retry(now, error.retry_after)
 

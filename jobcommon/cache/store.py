@@ -35,11 +35,10 @@ class Change(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Relisted:
-    """A complete list has been stored. If `quorum`, call `Barrier.reset`."""
+    """A complete list has been stored: call `Barrier.reset`."""
 
     resource_version: str
     requested_at: float
-    quorum: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,3 @@ bookmark = decoder(Bookmark)
 def is_expired(error: StatusError) -> bool:
     """Whether the version or continue token we asked for is too old for the server."""
     return error.code == 410
-
-
-def is_version_too_large(error: StatusError) -> bool:
-    """Whether the server has not reached the version we asked for. Other 504s carry the same code and reason."""
-    return error.code == 504 and "Too large resource version" in error.message

@@ -64,7 +64,7 @@ class Barrier:
         return self._stale(uid, store_versions, now - STALL)
 
     def reset(self, resource: str, version: str, requested_at: float) -> tuple[str, ...]:
-        """Record a quorum list of `resource` at `version`, requested at `requested_at` (monotonic seconds).
+        """Record a list of `resource` at `version`, requested at `requested_at` (monotonic seconds).
 
         A write that had returned before the request was sent, with a higher version, belongs to a history that no longer
         exists (etcd was restored from a backup). Such writes are dropped, else their jobs would wait for ever. Returns

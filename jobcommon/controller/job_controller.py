@@ -116,7 +116,7 @@ class JobController:
                 self._shared_changed(change)
             else:
                 self._child_changed(resource, change)
-        if batch.relisted is not None and batch.relisted.quorum:
+        if batch.relisted is not None:
             lost = self.barrier.reset(resource, batch.relisted.resource_version, batch.relisted.requested_at)
             for job in self._jobs.all() if lost else ():
                 if job.uid in lost:

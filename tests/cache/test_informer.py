@@ -128,7 +128,7 @@ def names(objects: Any) -> list[str]:
 
 
 class TestList:
-    def test_the_first_list_is_a_quorum_read_in_pages(self) -> None:
+    def test_a_list_is_a_quorum_read_in_pages(self) -> None:
         driver = Driver(query=(("labelSelector", "a=b"),))
         assert driver.fetch() == {"labelSelector": "a=b", "limit": "500"}
 
@@ -141,34 +141,8 @@ class TestList:
         (replaced,) = driver.receive(a_list(12, an_object("b", 2)))
         assert isinstance(replaced, Replaced)
         assert names(replaced.objects) == ["a", "b"]
-        assert (replaced.resource_version, replaced.requested_at, replaced.quorum) == ("10", 1000.0, True)
+        assert (replaced.resource_version, replaced.requested_at) == ("10", 1000.0)
         assert driver.open()["resourceVersion"] == "10"
-
-    def test_later_lists_are_bound_to_the_last_version_and_not_paged(self) -> None:
-        driver = Driver().sync()
-        driver.line(event("ADDED", an_object("a", 12)))
-        driver.line(error(410))
-        driver.wait()
-        assert driver.fetch() == {"resourceVersion": "12"}
-        (replaced,) = driver.receive(a_list(12, an_object("a", 12)))
-        assert not replaced.quorum
-
-    @pytest.mark.parametrize(
-        "response", [refusal(410), refusal(504, "Too large resource version: 99, current: 5")], ids=["expired", "future"]
-    )
-    def test_a_bound_list_the_server_cannot_serve_becomes_a_quorum_read_at_once(self, response: Response) -> None:
-        driver = Driver().sync()
-        driver.line(error(410))
-        driver.wait()
-        assert "resourceVersion" in driver.fetch()
-        driver.receive(response)
-        assert driver.fetch() == {"limit": "500"}
-        (replaced,) = driver.receive(a_list(3))
-        assert (replaced.resource_version, replaced.quorum) == ("3", True)
-        driver.open()
-        driver.line(error(410))
-        driver.wait()
-        assert driver.fetch() == {"resourceVersion": "3"}, "the flag is cleared by success"
 
     def test_a_410_storm_backs_off(self) -> None:
         driver = Driver()
@@ -291,7 +265,10 @@ def test_what_follows_a_watch(steps: list[Step], wait: float, watches: bool, ver
     assert not driver.informer.streaming
     if wait:
         assert driver.wait() == wait
-    assert (driver.open() if watches else driver.fetch())["resourceVersion"] == version
+    if watches:
+        assert driver.open()["resourceVersion"] == version
+    else:
+        assert driver.fetch() == {"limit": "500"}
 
 
 class TestWatch:
@@ -359,7 +336,7 @@ class TestWatch:
         assert removed == Removed(Identity("n", "b", "uid-b", "11"), None)
         assert driver.informer.unreadable == 1
 
-    def test_silence_leads_to_reconnects_and_then_to_a_quorum_list(self) -> None:
+    def test_silence_leads_to_reconnects_and_then_to_a_list(self) -> None:
         driver = Driver().sync()
         for _ in range(2):
             assert driver.informer.deadline == driver.now + WATCH_SILENCE
@@ -379,7 +356,7 @@ class TestWatch:
             driver.open()
         assert waits == [0.8, 1.6, 3.2, 0.8]
 
-    def test_relist_gives_up_the_watch_for_a_quorum_list(self) -> None:
+    def test_relist_gives_up_the_watch_for_a_list(self) -> None:
         driver = Driver().sync()
         driver.informer.relist()
         assert not driver.informer.streaming

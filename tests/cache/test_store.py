@@ -27,7 +27,7 @@ def removed(pod: PodView) -> Removed[PodView]:
 
 
 def replaced(version: int, *pods: PodView, unreadable: tuple[Identity, ...] = ()) -> Replaced[PodView]:
-    return Replaced(pods, str(version), 0.0, quorum=True, unreadable=unreadable)
+    return Replaced(pods, str(version), 0.0, unreadable=unreadable)
 
 
 def a_store(*deltas: Any) -> Store[PodView]:

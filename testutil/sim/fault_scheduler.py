@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from jobcommon.testutil.sim.faults import Fault
-from jobcommon.testutil.sim.faulty_network import BROKEN, FaultyNetwork
+from jobcommon.testutil.sim.faulty_network import FaultyNetwork
 from jobcommon.testutil.sim.loop import SimLoop
 from jobcommon.testutil.sim.network import Links, SimStream
 from jobcommon.testutil.sim.processes import Deployment, Process
@@ -19,11 +19,10 @@ SILENCE_SECONDS = 155.0
 TAKE_OVER_SECONDS = 25.0
 #: Lasting faults of `FaultyNetwork`, which checks what is active.
 _NETWORK_FAULTS = frozenset({
-    "forbidden", "admission-refused", "slow-writes", "watch-lag", "missed-deletes", "gone-storm", "old-list", "partition",
+    "forbidden", "admission-refused", "slow-writes", "watch-lag", "missed-deletes", "gone-storm", "partition",
 })  # fmt: skip
 #: Watches are closed, so that the fault meets one that is opened again, or a list.
 _REOPENED = frozenset({"missed-deletes", "gone-storm"})
-_RELISTED = frozenset({"old-list"})
 
 
 class Faulted(Protocol):
@@ -81,10 +80,8 @@ class FaultScheduler:
         victim = next((p for p in sim.alive if not process or p.name == process), None)
         self.recovers_by(now + fault.seconds)
         if fault.kind in _NETWORK_FAULTS:
-            if fault.kind in _REOPENED | _RELISTED:
+            if fault.kind in _REOPENED:
                 for stream in tuple(sim.links.streams):
-                    if fault.kind in _RELISTED:
-                        stream.send(BROKEN)
                     stream.break_off()
             sim.network.active[fault.kind] = fault
             sim.network.until[fault.kind] = now + fault.seconds

@@ -65,7 +65,6 @@ KINDS: Mapping[str, Kind] = {
     "missed-deletes": Kind("no watch for `seconds`, and then only a list shows what was deleted", (1, 40)),
     "silent-watch": Kind("the open watches fall silent for good"),
     "gone-storm": Kind("every watch that is opened ends with 410, for `seconds`", (1, 40)),
-    "old-list": Kind("lists not bound to a quorum come from a replica as old as allowed, for `seconds`", (5, 60)),
     "pause": Kind("the operator stands still for `seconds`", (1, 60)),
     "partition": Kind("nothing gets through to the API server for `seconds`; `value` replies: only answers get lost",
         (1, 60), ("", "replies")),

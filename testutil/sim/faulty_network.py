@@ -113,17 +113,12 @@ class FaultyNetwork:
         return kind in self.active
 
     def _rewritten(self, request: Request) -> Request:
-        """The request as another server would handle it: an older replica, a shorter history."""
+        """The request as a server with a shorter history would handle it."""
         query = dict(request.query)
-        if request.method != "GET" or not query.get("resourceVersion", "").isdigit():
+        if "watch" not in query or not query.get("resourceVersion", "").isdigit() or not self._on("gone-storm"):
             return request
-        if "watch" in query:
-            if self._on("gone-storm"):
-                self.links.server.storage.compact(self.links.server.storage.rv)
-                query["resourceVersion"] = "1"
-        elif self._on("old-list"):
-            query |= {"resourceVersionMatch": "Exact"}
-        return replace(request, query=tuple(query.items()))
+        self.links.server.storage.compact(self.links.server.storage.rv)
+        return replace(request, query=tuple({**query, "resourceVersion": "1"}.items()))
 
     # -- watches --------------------------------------------------------------------------------------------------------
 
