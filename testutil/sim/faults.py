@@ -29,6 +29,8 @@ class Fault:
             raise ValueError(f"unknown kind of fault {self.kind!r}; there are {', '.join(KINDS)}")
         if (self.write is None) == (self.at is None):
             raise ValueError(f"{self.kind}: give either write or at")
+        if self.kind in _AT_WRITE and self.write is None:
+            raise ValueError(f"{self.kind} is a fault of one request: give its write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +58,10 @@ KINDS: Mapping[str, Kind] = {
     "server-error": Kind("a 5xx, not stored; `value` is the code", values=("500", "502", "503", "504")),
     "timeout-after": Kind("504, but stored"),
     "forbidden": Kind("403 to everything for `seconds`", (1, 60)),
-    "admission-refused": Kind("admission refuses every pod for `seconds`; `value` is its code",
-        (1, 60), ("400", "403", "422", "500")),
-    "slow-writes": Kind("pods take `value` seconds of admission, for `seconds`; stored also if the client has given up",
-        (5, 60), ("2", "6", "30", "70")),
     "watch-closed": Kind("the server ends the open watches"),
     "watch-lag": Kind("watches lag by up to `value` seconds each, for `seconds`", (5, 60), ("0.5", "5", "60")),
     "missed-deletes": Kind("no watch for `seconds`, and then only a list shows what was deleted", (1, 40)),
     "silent-watch": Kind("the open watches fall silent for good"),
-    "gone-storm": Kind("every watch that is opened ends with 410, for `seconds`", (1, 40)),
     "pause": Kind("the operator stands still for `seconds`", (1, 60)),
     "partition": Kind("nothing gets through to the API server for `seconds`; `value` replies: only answers get lost",
         (1, 60), ("", "replies")),
@@ -107,9 +104,6 @@ def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
 def draw(kind: str, random: Random) -> Fault:
     """A fault of that kind somewhere in the life of a job."""
     value, seconds = random.choice(KINDS[kind].values), round(random.uniform(*KINDS[kind].seconds), 1)
-    if kind == "slow-writes":
-        # Most pods are created at the start.
-        return Fault(kind, at=0.0, seconds=seconds, value=value)
     if kind in _AT_WRITE or random.random() < 0.4:
         return Fault(kind, write=random.randrange(_LATEST_WRITE), seconds=seconds, value=value)
     return Fault(kind, at=round(random.uniform(0.1, _LATEST), 2), seconds=seconds, value=value)

@@ -10,16 +10,11 @@ are deferred until it is thawed, as in a paused virtual machine.
 """
 
 import asyncio
-import sys
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextlib import ExitStack
 from contextvars import Context, ContextVar
 from heapq import heappop, heappush
-from typing import Any, NoReturn, TypeVarTuple, Unpack
-from unittest.mock import patch
+from typing import Any, TypeVarTuple, Unpack
 from weakref import WeakValueDictionary
 
 from jobcommon.runtime.clock import Clock, Timer
@@ -29,19 +24,9 @@ Ts = TypeVarTuple("Ts")
 PROCESS: ContextVar[str] = ContextVar("simulated process", default="")
 """Which operator process a task belongs to; "" for the rest of the cluster."""
 
-_OUTSIDE = ("socket.__new__", "subprocess.Popen", "os.system", "os.fork")
-#: Python 3.11 has no audit events for these.
-_UNHEARD = ((time, "sleep"), (threading.Thread, "start"))
-_running = 0
-_guarded = False
-
 
 class DeadlockError(Exception):
     """Nothing is ready and no timer is set, but what was to be run has not ended."""
-
-
-class OutsideWorldError(Exception):
-    """A simulation has tried to reach a socket, a thread, a process or real time."""
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -57,7 +42,6 @@ class SimLoop(asyncio.BaseEventLoop):
         self._frozen: dict[str, deque[asyncio.Handle]] = {}
         self._tasks: dict[str, WeakValueDictionary[int, asyncio.Task[Any]]] = {}
         self.set_task_factory(self._make_task)
-        _guard()
 
     def time(self) -> float:
         """Virtual seconds since the start."""
@@ -128,42 +112,17 @@ class SimLoop(asyncio.BaseEventLoop):
         return task
 
     def run(self, main: Coroutine[Any, Any, Any]) -> Any:
-        """Run `main` to its end and close the loop. Raises DeadlockError, OutsideWorldError and whatever `main` raises."""
-        global _running
-        _running += 1
-        with ExitStack() as stack:
-            for place, name in _UNHEARD:
-                stack.enter_context(patch.object(place, name, _unheard))
-            try:
-                return self.run_until_complete(main)
-            finally:
-                _running -= 1
-                self.close()
-
-    # -- what a simulation may not do -----------------------------------------------------------------------------------
+        """Run `main` to its end and close the loop. Raises DeadlockError and whatever `main` raises."""
+        try:
+            return self.run_until_complete(main)
+        finally:
+            self.close()
 
     def _process_events(self, event_list: list[Any]) -> None:
         """There are none: no file is watched."""
 
     def _write_to_self(self) -> None:
         """Nothing: a simulation has one thread, which does not sleep while it calls call_soon_threadsafe."""
-
-
-def _guard() -> None:
-    """Refuse, in this interpreter and while a simulation runs, every access to the outside: sockets, threads, real time."""
-    global _guarded
-    if not _guarded:
-        _guarded = True
-        sys.addaudithook(_refuse)
-
-
-def _unheard(*_args: object) -> NoReturn:
-    raise OutsideWorldError("a simulation must not start threads, nor sleep in real time")
-
-
-def _refuse(event: str, _args: tuple[Any, ...]) -> None:
-    if _running and event in _OUTSIDE:
-        raise OutsideWorldError(f"a simulation must not use {event}")
 
 
 class SimClock(Clock):

@@ -2,7 +2,7 @@
 
 `SimTransport` is the product's own HTTP transport, with its timeouts and retries, on simulated connections: each request and
 each answer takes a random time, each watch is a queue in order. What has been sent arrives even if the sender has died since.
-`NetworkFaults` decides about faults on the way.
+Faults on the way are for a subclass of `Links`.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
 
 from jobcommon.cli.embedded import from_cluster, to_cluster
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Request, Response
 from jobcommon.client.responses import response_error
 from jobcommon.client.transport import LATE, HttpTransport, StaticEndpoint, Timeouts
+from jobcommon.testutil.builders import START
 from jobcommon.testutil.sim.loop import PROCESS, SimLoop
 from localcluster import ApiServer
 from localcluster.client import ADMIN, ApiError
@@ -42,33 +42,13 @@ class Write:
     status: int = 0
 
 
-class NetworkFaults(Protocol):
-    """What happens to requests and watch events on the way."""
-
-    def depart(self, sender: str, request: Request) -> "Delivery":
-        """A request is about to be sent."""
-        ...
-
-    def arrive(self, sender: str, request: Request) -> Response | None:
-        """A request has reached the server; a response replaces the server's own."""
-        ...
-
-    def line(self, stream: "SimStream", line: bytes) -> list[tuple[float, bytes]]:
-        """The lines to deliver in place of a line of a watch, each with its delay."""
-        ...
-
-
 class Delivery:
-    """The fate of one request: `answer` replaces the server's, before or `after` it is stored; `lost` answers.
+    """The fate of one request: `answer` replaces the server's, before or `after` it is stored; `lost` answers."""
 
-    The server takes `admission` seconds for it, even if the client has given up.
-    """
-
-    __slots__ = ("admission", "after", "answer", "dropped", "lost", "on_stored", "request", "write")
+    __slots__ = ("after", "answer", "dropped", "lost", "on_stored", "request", "write")
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.admission = 0.0
         self.answer: Response | None = None
         self.after = False
         self.dropped = False
@@ -80,12 +60,10 @@ class Delivery:
 class Links:
     """All connections to one server: latencies, and the loop they are on."""
 
-    def __init__(self, loop: SimLoop, server: ApiServer, random: Random, faults: NetworkFaults, epoch: float) -> None:
+    def __init__(self, loop: SimLoop, server: ApiServer, random: Random) -> None:
         self.loop = loop
         self.server = server
         self.random = random
-        self.faults = faults
-        self.epoch = epoch
         self.world: Context = copy_context()
         self.world.run(PROCESS.set, "")
         self.request_seconds = (0.0005, 0.005)
@@ -96,6 +74,21 @@ class Links:
     def later(self, bounds: tuple[float, float], callback: Callable[..., object], *args: object) -> asyncio.TimerHandle:
         """Call back outside of all processes, after a random time."""
         return self.loop.call_at(self.loop.time() + self.random.uniform(*bounds), callback, *args, context=self.world)
+
+    def depart(self, sender: str, request: Request) -> Delivery:
+        """The fate of a request that is about to be sent."""
+        del sender
+        return Delivery(request)
+
+    def arrive(self, sender: str, request: Request) -> Response | None:
+        """What replaces the server's own answer to a request that has reached it."""
+        del sender, request
+        return None
+
+    def line(self, stream: "SimStream", line: bytes) -> list[tuple[float, bytes]]:
+        """The lines to deliver in place of a line of a watch, each with its delay."""
+        del stream
+        return [(0.0, line)]
 
     def handle(self, sender: str, request: Request) -> Response:
         """Have the server answer, with the sender recorded as the writer."""
@@ -160,13 +153,13 @@ class SimTransport(HttpTransport):
         answered.set_exception(error or TransportError("connection reset"))
 
     def _refusal(self, delivery: Delivery) -> StatusError | None:
-        answer = delivery.answer or self._links.faults.arrive(self._owner, delivery.request)
+        answer = delivery.answer or self._links.arrive(self._owner, delivery.request)
         return None if answer is None else response_error(answer)
 
     def _depart(self, request: Request) -> Delivery:
         if self._dead:
             raise DiedError("the process has ended")
-        delivery = self._links.faults.depart(self._owner, request)
+        delivery = self._links.depart(self._owner, request)
         if self._dead:
             raise DiedError("the process has ended")
         return delivery
@@ -186,12 +179,8 @@ class SimTransport(HttpTransport):
                 self._links.later(self._links.request_seconds, self._break, answered)
             return
         links = self._links
-        if delivery.admission:
-            seconds, delivery.admission = delivery.admission, 0.0
-            links.loop.call_at(links.loop.time() + seconds, self._arrive, delivery, answered, context=links.world)
-            return
         response = delivery.answer if not delivery.after else None
-        response = response or links.faults.arrive(self._owner, delivery.request)
+        response = response or links.arrive(self._owner, delivery.request)
         if response is None:
             response = links.handle(self._owner, delivery.request)
             if delivery.on_stored is not None:
@@ -259,11 +248,6 @@ class SimStream:
             await self._waiter
         return self._here.popleft()
 
-    def send(self, line: bytes) -> None:
-        """Deliver a line that the server has not written. A silent stream delivers nothing."""
-        if not self.silent:
-            self._enqueue([(0.0, line)])
-
     def _pull(self) -> None:
         if self._closed or self._ended:
             return
@@ -271,7 +255,7 @@ class SimStream:
         if lines and not self.silent:
             for line in lines:
                 # What comes after a stream's end, which a fault of this line may be, is lost with it.
-                self._enqueue(self._links.faults.line(self, line) if not self._ended else [])
+                self._enqueue(self._links.line(self, line) if not self._ended else [])
         if self._watch.closed:
             self._end(self._links.loop.time())
 
@@ -310,7 +294,7 @@ class SimStream:
         self._watch.tick()
         self._pull()
         if not self._watch.closed:
-            due = self._watch.next_at - self._links.epoch
+            due = self._watch.next_at - START
             loop = self._links.loop
             # Unix seconds round; a moment later is sure to be due.
             self._clock = loop.call_at(max(due, loop.time()) + 1e-6, self._tick, context=self._links.world)

@@ -28,11 +28,10 @@ from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.invariants import check_deeds, check_plan
 from jobcommon.testutil.pairs.oracles import Oracles
-from jobcommon.testutil.sim.fault_scheduler import FaultScheduler
 from jobcommon.testutil.sim.faults import Fault
-from jobcommon.testutil.sim.faulty_network import FaultyNetwork
+from jobcommon.testutil.sim.injection import FaultyLinks
 from jobcommon.testutil.sim.loop import PROCESS, DeadlockError, SimLoop
-from jobcommon.testutil.sim.network import Links, Write
+from jobcommon.testutil.sim.network import Write
 from jobcommon.testutil.sim.nodes import Nodes
 from jobcommon.testutil.sim.processes import Deployment, Process
 from jobcommon.testutil.sim.scenario import Scenario, User
@@ -99,12 +98,9 @@ class Simulation:
         self.scenario = scenario
         self.run = Run(seed, tuple(faults))
         self.loop = SimLoop()
-        self.random = Random(f"{seed}/engine")  # noqa: S311 - reproducibility is the point
         now: Callable[[], float] = lambda: START + self.loop.time()  # noqa: E731
         self.server = ApiServer(Env.seeded(seed, now), history=_HISTORY, compiled=_resources)
-        self.network = FaultyNetwork(self, faults)
-        self.links = Links(self.loop, self.server, Random(f"{seed}/network"), self.network, START)  # noqa: S311
-        self.network.links = self.links
+        self.links = FaultyLinks(self, faults, self.loop, self.server, seed)
         self.links.request_seconds, self.links.watch_seconds = _PROFILES[seed % len(_PROFILES)]
         self._hash = hashlib.sha256()
         self._feed: deque[Change] = self.server.storage.feed()
@@ -122,7 +118,6 @@ class Simulation:
         self._timer = self.loop.call_at(0.0, self._step, context=self.links.world)
         self.processes: list[Process] = []
         self.deployment = Deployment(scenario.frameworks, _settings(scenario, faults))
-        self.fault_scheduler = FaultScheduler(self, faults)
 
     # -- the cluster ----------------------------------------------------------------------------------------------------
 
@@ -213,18 +208,6 @@ class Simulation:
         """The processes that run."""
         return [process for process in self.processes if process.alive]
 
-    def crash(self, process: str) -> None:
-        """Kill it; another one replaces it shortly after."""
-        for one in self.alive:
-            if one.name == process:
-                one.crash()
-                self.fault_scheduler.recovers_by(self.loop.time() + 3.0)
-                self.fault_scheduler.restart_after(self.random.uniform(0.5, 3.0))
-
-    def inject(self, fault: Fault, process: str) -> None:
-        """See `FaultTarget.inject`."""
-        self.fault_scheduler.inject(fault, process)
-
     # -- the run --------------------------------------------------------------------------------------------------------
 
     async def main(self) -> None:
@@ -251,8 +234,8 @@ class Simulation:
         return [driver for process in self.alive if process.manager is not None for driver in process.manager.drivers]
 
     def _at_rest(self) -> bool:
-        now, recovered_at = self.loop.time(), self.fault_scheduler.recovered_at
-        if now < self.run.settled_at + QUIET_SECONDS or self.fault_scheduler.pending:
+        now, recovered_at = self.loop.time(), self.links.recovered_at
+        if now < self.run.settled_at + QUIET_SECONDS or self.links.pending:
             return False
         if recovered_at and now < recovered_at + RECOVERY_SECONDS:
             return False
@@ -295,7 +278,7 @@ class Simulation:
 
     @property
     def _horizon(self) -> float:
-        return self.scenario.horizon + self.fault_scheduler.recovered_at
+        return self.scenario.horizon + self.links.recovered_at
 
     async def _stop(self) -> None:
         for process in self.alive:
@@ -320,9 +303,9 @@ class Simulation:
                 self.loop.run(self.main())
             except DeadlockError as error:
                 run.errors.append(f"deadlock: {error}")
-        run.recovered_at = self.fault_scheduler.recovered_at
+        run.recovered_at = self.links.recovered_at
         run.history = self._hash.hexdigest()
-        run.trace, run.fired = self.network.trace, self.network.fired
+        run.trace, run.fired = self.links.trace, self.links.fired
         hot = ((*key, count) for key, count in run.keys.items() if count > MOST_PLANS)
         run.violations += [f"hot-loop: {process} came {n} times to {job} in minute {at}" for process, job, at, n in hot]
         for job in self.nodes.jobs.values():
@@ -331,10 +314,7 @@ class Simulation:
 
 
 def simulate(scenario: Scenario, seed: int, faults: Sequence[Fault] = ()) -> Run:
-    """Run `scenario` once, by `seed`, with `faults`. The same arguments give the same `history`.
-
-    Raises OutsideWorldError when something in it reaches for sockets, threads, processes or real time.
-    """
+    """Run `scenario` once, by `seed`, with `faults`. The same arguments give the same `history`."""
     return Simulation(scenario, seed, faults).result()
 
 
