@@ -96,17 +96,11 @@ class Shape:
     def status(self, now: float, current: str, *counts: str) -> Json:
         """The status with `current` as its last condition, all replicas counted under each of `counts`."""
         kind = self.framework.kind
-        said = {
-            "Running": f"{kind} {self.name} is running.",
-            "Restarting": f"{kind} {self.name} is restarting because Worker replica(s) failed.",
-            "Succeeded": f"{kind} {self.name} is successfully completed.",
-            "Suspended": f"{kind} {self.name} is suspended.",
-        }
-        conditions = [condition("Created", True, f"{kind}Created", f"{kind} {self.name} is created.", now - 60)]
+        conditions = [condition("Created", True, f"{kind}Created", "", now - 60)]
         if current in ("Succeeded", "Suspended"):
-            conditions.append(condition("Running", False, f"{kind}Running", said["Running"], now - 50))
+            conditions.append(condition("Running", False, f"{kind}Running", "", now - 50))
         if current:
-            conditions.append(condition(current, True, f"{kind}{current}", said[current], now - 40))
+            conditions.append(condition(current, True, f"{kind}{current}", "", now - 40))
         status: Json = {
             "conditions": conditions,
             "replicaStatuses": {kind: dict.fromkeys(counts, count) for kind, count in self.replicas.items()},

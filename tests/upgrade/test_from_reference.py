@@ -1,12 +1,12 @@
 """What the reference operators began, ours carry on: running pods stay, nothing is done again, the end is the same."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
+from jobcommon.client.request import MERGE_PATCH
 from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import FINALIZER
 from jobcommon.testutil.builders import condition
@@ -49,6 +49,9 @@ class Inherited(World):
         current = self.ok("GET", f"{self.jobs}/demo")
         self.ok("PUT", f"{self.jobs}/demo/status", {**current, "status": status})
 
+    def suspend(self, on: bool) -> None:
+        self.ok("PATCH", f"{self.jobs}/demo", {"spec": {"runPolicy": {"suspend": on}}}, MERGE_PATCH)
+
     def uids(self) -> dict[str, str]:
         return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.pods()}
 
@@ -75,28 +78,44 @@ async def taken_over(world: Inherited) -> AsyncIterator[None]:
         yield
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["all there", "one lost"])
 @pytest.mark.parametrize("shape", **OF_KIND)
-async def test_a_running_job_runs_on_and_succeeds(shape: Shape) -> None:
+async def test_a_running_job_runs_on_and_succeeds(shape: Shape, lost: bool) -> None:
+    """Where the reference has deleted a failed pod and gone, the new pod and the old ones must find each other."""
     world = Inherited(shape)
-    world.leave("Running", status=shape.status(world.clock.wall(), "Running", "active"))
+    gone = shape.pod_name("Worker", 1) if lost else ""
+    status = shape.status(world.clock.wall(), "Restarting" if lost else "Running", "active")
+    world.leave("Running", status=status, without=(gone,))
     before, services, start = world.uids(), world.services(), world.status()["startTime"]
     async with taken_over(world):
-        assert world.uids() == before
+        after = world.uids()
+        assert {name: uid for name, uid in after.items() if name != gone} == before
         assert world.services() >= services, "running pods know each other by these names"
-        assert world.current == "Running"
         assert world.status()["startTime"] == start
+        if lost:
+            replacement = world.pod(gone)
+            assert FINALIZER in replacement["metadata"]["finalizers"]
+            if services:
+                assert gone in world.services(), "what the others call it by"
+                told = str(replacement["spec"]["containers"][0].get("env"))
+                assert f"{shape.pod_name(shape.master, 0)}.default.svc" in told, (
+                    "the others answer to their Services' names only"
+                )
+                assert f"{shape.pod_name(shape.master, 0)}.demo.default.svc" not in told
+            world.play(gone, "Running")
+        await world.clock.until(lambda: world.current == "Running")
         for name in world.deciders():
             world.play(name, "Succeeded", 0)
         await world.clock.until(lambda: world.current == "Succeeded")
         await world.clock.advance(SETTLED)
-        assert world.uids() == before
+        assert world.uids() == after
         assert world.status()["completionTime"]
 
 
 @pytest.mark.parametrize(
     "shape", [*SHAPES, replace(SHAPES[1], policy="OnFailure")], ids=lambda s: f"{s.framework.kind} {s.policy}"
 )
-async def test_a_failure_or_an_end_between_two_reads_is_seen_once(shape: Shape) -> None:
+async def test_a_failure_between_two_reads_is_seen_once(shape: Shape) -> None:
     """Without our finalizer a pod can vanish uncounted; one that is there is counted like any other."""
     world = Inherited(shape)
     world.leave("Running", status=shape.status(world.clock.wall(), "Running", "active"))
@@ -109,73 +128,36 @@ async def test_a_failure_or_an_end_between_two_reads_is_seen_once(shape: Shape) 
             await world.clock.until(lambda: world.uids().get(failed, before[failed]) != before[failed], step=0.5)
             assert world.status()["restarts"] == 1
         assert {**world.uids(), failed: ""} == {**before, failed: ""}
-    ended = Inherited(shape)
-    ended.leave("Running", "Succeeded", status=shape.status(ended.clock.wall(), "Running", "active"))
-    before = ended.uids()
-    async with taken_over(ended):
-        assert (ended.uids(), ended.current) == (before, "Succeeded")
 
 
+@pytest.mark.parametrize("recorded", ["Running", "Succeeded", "Failed beside Succeeded"])
 @pytest.mark.parametrize("shape", **OF_KIND)
-async def test_a_replica_that_is_being_replaced_is_replaced_and_the_others_stay(shape: Shape) -> None:
-    """The reference has deleted a failed pod and gone. The new pod and the old ones must find each other."""
+async def test_an_end_is_seen_once_and_one_on_record_stays(shape: Shape, recorded: str) -> None:
+    """The reference could leave Failed True beside Succeeded; the job is over all the same."""
     world = Inherited(shape)
-    lost = shape.pod_name("Worker", 1)
-    world.leave("Running", status=shape.status(world.clock.wall(), "Restarting", "active"), without=(lost,))
+    count = "active" if recorded == "Running" else "succeeded"
+    status = shape.status(world.clock.wall(), recorded.rpartition(" ")[2], count)
+    if recorded.startswith("Failed"):
+        status["conditions"].append(condition("Failed", True, "JobFailed", "one worker failed", world.clock.wall()))
+    world.leave("Running", "Succeeded", status=status)
     before = world.uids()
     async with taken_over(world):
-        after = world.uids()
-        assert {name: after[name] for name in before} == before
-        assert set(after) == {*before, lost}
-        replacement = world.pod(lost)
-        assert FINALIZER in replacement["metadata"]["finalizers"]
-        if world.shape.service(world.created, "Worker", 1) is not None:
-            assert lost in world.services(), "what the others call it by"
-            told = str(replacement["spec"]["containers"][0].get("env"))
-            assert f"{shape.pod_name(shape.master, 0)}.default.svc" in told, "the others answer to their Services' names only"
-            assert f"{shape.pod_name(shape.master, 0)}.demo.default.svc" not in told
-        world.play(lost, "Running")
-        await world.clock.until(lambda: world.current == "Running")
-        for name in world.deciders():
-            world.play(name, "Succeeded", 0)
-        await world.clock.until(lambda: world.current == "Succeeded")
-
-
-@pytest.mark.parametrize("shape", **OF_KIND)
-async def test_a_finished_job_is_left_as_it_is(shape: Shape) -> None:
-    world = Inherited(shape)
-    world.leave("Running", "Succeeded", status=shape.status(world.clock.wall(), "Succeeded", "succeeded"))
-    before, conditions = world.uids(), world.status()["conditions"]
-    async with taken_over(world):
         assert world.uids() == before
-        assert world.status()["conditions"] == conditions
-        assert world.events() == []
+        if recorded == "Running":
+            assert world.current == "Succeeded"
+        else:
+            assert world.status()["conditions"] == status["conditions"]
+            assert world.events() == []
 
 
 @pytest.mark.parametrize("shape", **OF_KIND)
 async def test_a_suspended_job_is_resumed_with_new_pods(shape: Shape) -> None:
     world = Inherited(shape)
     world.put_status(shape.status(world.clock.wall(), "Suspended"))
-    patch: Callable[[bool], Any] = lambda on: world.ok(  # noqa: E731
-        "PATCH", f"{world.jobs}/demo", {"spec": {"runPolicy": {"suspend": on}}}, "application/merge-patch+json"
-    )
-    patch(True)
+    world.suspend(True)
     async with taken_over(world):
         assert world.uids() == {}
         assert world.current == "Suspended"
-        patch(False)
+        world.suspend(False)
         workers = {shape.pod_name("Worker", index) for index in range(2)}
         await world.clock.until(lambda: workers <= set(world.uids()))
-
-
-async def test_an_end_that_the_reference_wrote_with_both_conditions_stays() -> None:
-    """The reference could leave Running, or Failed beside Succeeded, True at the end; the job is over all the same."""
-    shape = SHAPES[1]
-    world = Inherited(shape)
-    status = shape.status(world.clock.wall(), "Succeeded", "succeeded")
-    status["conditions"].append(condition("Failed", True, "PyTorchJobFailed", "one worker failed", world.clock.wall()))
-    world.leave("Running", "Succeeded", status=status)
-    before = world.uids()
-    async with taken_over(world):
-        assert world.uids() == before
-        assert {c["type"] for c in world.status()["conditions"] if c["status"] == "True"} >= {"Failed"}
