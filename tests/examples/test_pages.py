@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.commands import ROOT, cluster_up, started
+from tests.cli.commands import ROOT, cluster_up, started, typed
 from tests.docs.blocks import Block, blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.timeout(1200)]
@@ -26,17 +25,6 @@ PROMISED = {
 
 def page(name: str, language: str) -> list[Block]:
     return [block for block in blocks() if block.document.as_posix() == f"docs/{name}" and block.language == language]
-
-
-def typed(text: str, place: Path, **env: str) -> str:
-    """What the commands print; they must end with 0."""
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1", **env}
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text], cwd=place, env=environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, f"{text}\n{done.stdout}"
-    return done.stdout
 
 
 def test_the_tutorial(tmp_path: Path) -> None:

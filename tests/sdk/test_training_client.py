@@ -28,14 +28,18 @@ class Kind:
     container: str
     roles: tuple[tuple[str, int], ...]
     leader: str
-    pods: tuple[str, ...]
-    more: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def pods(self) -> list[str]:
+        """Their names in the job `sdk`."""
+        indexed = [f"sdk-{role.lower()}-{index}" for role, count in self.roles for index in range(count)]
+        return sorted(name.replace("launcher-0", "launcher") for name in indexed)
 
     def job(self, name: str, command: str) -> Any:
         """A job whose leader runs `command`; its other replicas wait to be stopped."""
         specs = {role: self._replicas(role, count, command) for role, count in self.roles}
         specs_field = f"{self.spec}_replica_specs"
-        fields = {specs_field: specs, "run_policy": models.KubeflowOrgV1RunPolicy(clean_pod_policy="None"), **dict(self.more)}
+        fields = {specs_field: specs, "run_policy": models.KubeflowOrgV1RunPolicy(clean_pod_policy="None")}
         return getattr(models, f"KubeflowOrgV1{self.name}")(
             api_version="kubeflow.org/v1",
             kind=self.name,
@@ -51,15 +55,14 @@ class Kind:
         return models.KubeflowOrgV1ReplicaSpec(replicas=count, restart_policy="Never", template=template)
 
 
+ONE_OF_EACH = (("Master", 1), ("Worker", 1))
 KINDS = (
-    Kind("PyTorchJob", "pytorch", "pytorch", (("Master", 1), ("Worker", 1)), "Master", ("sdk-master-0", "sdk-worker-0")),
-    Kind("TFJob", "tf", "tensorflow", (("PS", 1), ("Worker", 1)), "Worker", ("sdk-ps-0", "sdk-worker-0")),
-    Kind(
-        "MPIJob", "mpi", "mpi", (("Launcher", 1), ("Worker", 2)), "Launcher", ("sdk-launcher", "sdk-worker-0", "sdk-worker-1")
-    ),
-    Kind("XGBoostJob", "xgb", "xgboost", (("Master", 1), ("Worker", 1)), "Master", ("sdk-master-0", "sdk-worker-0")),
-    Kind("PaddleJob", "paddle", "paddle", (("Master", 1), ("Worker", 1)), "Master", ("sdk-master-0", "sdk-worker-0")),
-    Kind("JAXJob", "jax", "jax", (("Worker", 1),), "Worker", ("sdk-worker-0",)),
+    Kind("PyTorchJob", "pytorch", "pytorch", ONE_OF_EACH, "Master"),
+    Kind("TFJob", "tf", "tensorflow", (("PS", 1), ("Worker", 1)), "Worker"),
+    Kind("MPIJob", "mpi", "mpi", (("Launcher", 1), ("Worker", 2)), "Launcher"),
+    Kind("XGBoostJob", "xgb", "xgboost", ONE_OF_EACH, "Master"),
+    Kind("PaddleJob", "paddle", "paddle", ONE_OF_EACH, "Master"),
+    Kind("JAXJob", "jax", "jax", (("Worker", 1),), "Worker"),
 )
 
 
@@ -96,7 +99,7 @@ def test_the_life_of_a_job(kubectl: Kubectl, tmp_path: Path, kind: Kind, capsys:
     assert type(job).__name__ == f"KubeflowOrgV1{kind.name}"
     assert job.status.replica_statuses[kind.leader].active == 1
     assert [item.metadata.name for item in training.list_jobs()] == ["sdk"]
-    assert sorted(training.get_job_pod_names("sdk")) == list(kind.pods)
+    assert sorted(training.get_job_pod_names("sdk")) == kind.pods
     assert training.get_job_pod_names("sdk", is_master=True) == [leader]
     by_type = training.get_job_pods("sdk", replica_type=kind.leader.lower(), replica_index=0)
     assert [pod.metadata.name for pod in by_type] == [leader]

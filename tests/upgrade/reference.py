@@ -124,6 +124,7 @@ def owner(job: Json) -> Json:
 SHAPES = (
     Shape(TF, {"Chief": 1, "PS": 1, "Worker": 2}, "Chief", ("Chief",)),
     Shape(PYTORCH, {"Master": 1, "Worker": 2}, "Master", ("Master",)),
+    Shape(PYTORCH, {"Master": 1, "Worker": 2}, "Master", ("Master",), policy="OnFailure"),
     Shape(MPI, {"Launcher": 1, "Worker": 2}, "Launcher", ("Launcher",)),
     Shape(MXNET, {"Scheduler": 1, "Server": 1, "Worker": 2}, "Scheduler", ("Scheduler",)),
     Shape(JAX, {"Worker": 2}, "Worker", ("Worker",)),

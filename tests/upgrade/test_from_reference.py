@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 
@@ -17,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 SERVICES = "/api/v1/namespaces/default/services"
 SETTLED = 30.0
-OF_KIND = {"argvalues": SHAPES, "ids": [shape.framework.kind for shape in SHAPES]}
+OF_KIND = {"argvalues": SHAPES, "ids": [f"{shape.framework.kind} {shape.policy}" for shape in SHAPES]}
 
 
 class Inherited(World):
@@ -112,21 +111,17 @@ async def test_a_running_job_runs_on_and_succeeds(shape: Shape, lost: bool) -> N
         assert world.status()["completionTime"]
 
 
-@pytest.mark.parametrize(
-    "shape", [*SHAPES, replace(SHAPES[1], policy="OnFailure")], ids=lambda s: f"{s.framework.kind} {s.policy}"
-)
+@pytest.mark.parametrize("shape", **OF_KIND)
 async def test_a_failure_between_two_reads_is_seen_once(shape: Shape) -> None:
     """Without our finalizer a pod can vanish uncounted; one that is there is counted like any other."""
     world = Inherited(shape)
     world.leave("Running", status=shape.status(world.clock.wall(), "Running", "active"))
     failed = shape.pod_name("Worker", 0)
-    if shape.policy == "ExitCode":
-        world.play(failed, "Failed", 137)
+    world.play(failed, "Failed", 137)
     before = world.uids()
     async with taken_over(world):
-        if shape.policy == "ExitCode":
-            await world.clock.until(lambda: world.uids().get(failed, before[failed]) != before[failed], step=0.5)
-            assert world.status()["restarts"] == 1
+        await world.clock.until(lambda: world.uids().get(failed, before[failed]) != before[failed], step=0.5)
+        assert world.status()["restarts"] == 1
         assert {**world.uids(), failed: ""} == {**before, failed: ""}
 
 

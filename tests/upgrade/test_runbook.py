@@ -29,11 +29,10 @@ from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import condition
 from jobcommon.testutil.cluster import TestCluster, cluster_for, succeeded
 from jobcommon.testutil.polling import polled
-from tests.cli.commands import ROOT, kubectl_path
+from tests.cli.commands import ROOT, typed
 from tests.upgrade.reference import SHAPES, Json, owner
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
-SECONDS = 180.0
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 WEBHOOK = "validator.training-operator.kubeflow.org"
@@ -66,33 +65,10 @@ def steps(operator: str) -> list[list[str]]:
     return [commands for commands in found if commands]
 
 
-class Place:
-    """A directory in which the administrator runs commands."""
-
-    def __init__(self, directory: Path, kubeconfig: str) -> None:
-        self.directory, self.kubeconfig = directory, directory / "kubeconfig"
-        self.kubeconfig.write_text(kubeconfig)
-        programs = directory / "bin"
-        programs.mkdir()
-        for name, command in {"kubectl": kubectl_path(), "jobcommon": f"{sys.executable} -m jobcommon.cli"}.items():
-            (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-            (programs / name).chmod(0o755)
-        # The commands are for a checkout of the repository.
-        for name in ("charts", "jobcommon"):
-            (directory / name).symlink_to(ROOT / name)
-        path = f"{programs}:{os.environ['PATH']}"
-        self.env = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "PATH": path, "HOME": str(directory)}
-
-    async def run(self, commands: str) -> str:
-        """What bash prints. It must end with the exit code that the commands announce."""
-        process = await asyncio.create_subprocess_exec(
-            "bash", "-euo", "pipefail", "-c", commands, cwd=self.directory, env=self.env,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        async with asyncio.timeout(SECONDS):
-            out, _ = await process.communicate()
-        assert process.returncode == int(commands.startswith("# exits with 1")), f"{commands}\n{out.decode()}"
-        return out.decode()
+async def run(commands: str, directory: Path) -> str:
+    """What the administrator's commands print. They must end with the exit code that they announce."""
+    code, kubeconfig = int(commands.startswith("# exits with 1")), str(directory / "kubeconfig")
+    return await asyncio.to_thread(typed, commands, directory, code=code, KUBECONFIG=kubeconfig, HOME=str(directory))
 
 
 async def there(cluster: TestCluster, path: str) -> bool:
@@ -122,8 +98,6 @@ async def old_operator(cluster: TestCluster, operator: str, namespace: str) -> N
     await cluster.send("POST", DEPLOYMENTS.format(namespace), {"metadata": {"name": operator}, "spec": spec})
     for framework in (MPI, MXNET, PYTORCH, TF) if training else (MPI,):
         await cluster.send("POST", DEFINITIONS, older(framework, "v1" if training else "v2beta1"))
-    # A real server serves a kind some time after its definition was created.
-    await polled(lambda: there(cluster, cluster.path(PYTORCH) if training else MPI_JOBS))
 
 
 def webhook() -> Json:
@@ -187,23 +161,23 @@ async def mpi_job(cluster: TestCluster) -> None:
 
 
 @asynccontextmanager
-async def deployed(cluster: TestCluster, place: Place) -> AsyncIterator[None]:
+async def deployed(cluster: TestCluster, directory: Path) -> AsyncIterator[None]:
     """What the Deployment controller and a node do: our operator runs as its Deployment says, and is reported available."""
     ours = DEPLOYMENTS.format("training-operators")
     (deployment,) = (await cluster.send("GET", ours))["items"]
     pod = deployment["spec"]["template"]["spec"]
     account = f"/api/v1/namespaces/training-operators/serviceaccounts/{pod['serviceAccountName']}/token"
     token = (await cluster.send("POST", account, {"spec": {"expirationSeconds": 3600}}))["status"]["token"]
-    config = yaml.safe_load(place.kubeconfig.read_text())
+    config = yaml.safe_load((directory / "kubeconfig").read_text())
     config["users"][0]["user"] = {"token": token}
     # As a file, like that of a pod's ServiceAccount: from a kubeconfig itself it would be written to a temporary one.
     server = config["clusters"][0]["cluster"]
-    (authority := place.directory / "ca.crt").write_bytes(b64decode(server.pop("certificate-authority-data")))
+    (authority := directory / "ca.crt").write_bytes(b64decode(server.pop("certificate-authority-data")))
     server["certificate-authority"] = str(authority)
-    (path := place.directory / "operator").write_text(yaml.safe_dump(config))
+    (path := directory / "operator").write_text(yaml.safe_dump(config))
     arguments = [argument.replace("$(POD_NAMESPACE)", "training-operators") for argument in pod["containers"][0]["args"]]
     arguments = [argument for argument in arguments if not argument.startswith("--metrics-port")]
-    with (place.directory / "operator.log").open("wb") as log:
+    with (directory / "operator.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", WRITES_NOWHERE, *arguments, "--metrics-port=-1", cwd=ROOT,
             env={**os.environ, "KUBECONFIG": str(path), "PYTHONDONTWRITEBYTECODE": "1"}, stdout=log, stderr=log,
@@ -234,7 +208,10 @@ async def test_the_runbook(operator: str, tmp_path: Path) -> None:
     training = operator == "training-operator"
     namespace = "kubeflow" if training else operator
     async with cluster_for(operators=False) as cluster:
-        place = Place(tmp_path, cluster.cluster.kubeconfig())
+        (tmp_path / "kubeconfig").write_text(cluster.cluster.kubeconfig())
+        # The commands are for a checkout of the repository.
+        for name in ("charts", "jobcommon"):
+            (tmp_path / name).symlink_to(ROOT / name)
         await old_operator(cluster, operator, namespace)
         before = {}
         if training:
@@ -243,12 +220,12 @@ async def test_the_runbook(operator: str, tmp_path: Path) -> None:
         else:
             await mpi_job(cluster)
 
-        said = "".join([await place.run(commands) for commands in check])
+        said = "".join([await run(commands, tmp_path) for commands in check])
         assert f"runs {operator}" in said
         assert ("webhook" in said) == training
         assert ("second launcher" in said) != training
         for commands in stop:
-            await place.run(commands)
+            await run(commands, tmp_path)
         if training:
             assert not await there(cluster, f"{WEBHOOKS}/{WEBHOOK}")
             # Accepted in between, although no operator acts on it.
@@ -257,13 +234,13 @@ async def test_the_runbook(operator: str, tmp_path: Path) -> None:
             # mpi-operator has suspended the batch Job, as it was asked to, before it was stopped.
             await cluster.send("PATCH", f"{JOBS}/pi-launcher", {"spec": {"suspend": True}}, MERGE_PATCH)
         for commands in (*replace, install[0]):
-            await place.run(commands)
-        async with deployed(cluster, place):
+            await run(commands, tmp_path)
+        async with deployed(cluster, tmp_path):
             waiting = cluster.path(PYTORCH, "second") if training else f"{MPI_JOBS}/pi"
             await polled(lambda: cluster.send("GET", waiting), lambda job: bool(job.get("status")))
-            assert "0 errors" in await place.run(install[1])
+            assert "0 errors" in await run(install[1], tmp_path)
             for commands in install[2:]:
-                await place.run(commands)
+                await run(commands, tmp_path)
             if training:
                 await polled(lambda: uids(cluster, "second"), lambda pods: len(pods) == len(before))
                 assert await uids(cluster, "demo") == before
@@ -276,11 +253,11 @@ async def test_the_runbook(operator: str, tmp_path: Path) -> None:
                 await polled(lambda: uids(cluster, "pi"), lambda pods: {*pods} == {"pi-launcher", "pi-worker-0", "pi-worker-1"})
                 assert not await there(cluster, f"{JOBS}/pi-launcher")
 
-        await place.run(back[0])
+        await run(back[0], tmp_path)
         assert (await cluster.send("GET", DEPLOYMENTS.format("training-operators")))["items"] == []
         assert await held(cluster), "else nothing is shown by the next step"
         for commands in back[1:]:
-            await place.run(commands)
+            await run(commands, tmp_path)
         assert not await held(cluster)
         assert (await cluster.send("GET", f"{DEPLOYMENTS.format(namespace)}/{operator}"))["spec"]["replicas"] == 1
         assert await there(cluster, f"{WEBHOOKS}/{WEBHOOK}") == training
