@@ -189,7 +189,7 @@ def doctor_command(
     """Check a cluster before and after the operators are installed. Nothing is written.
 
     It reports definitions that drop our fields, other operators of the same kinds, their webhooks and leases, missing
-    rights, versions, Kueue and the gang scheduler; and what could not be read.
+    rights, versions, Kueue and Trainer; and what could not be read.
 
     \b
     Examples:

@@ -102,8 +102,6 @@ async def list_command(
     api: Api,
     all_namespaces: bool = flag("All namespaces.", "--all-namespaces", "-A"),
     selector: str = option("", "Only jobs with these labels, such as team=nlp,env!=dev.", "LABELS", "--selector", "-l"),
-    state: list[str] | None = option(None, "Only jobs in this state, such as Failed. Repeatable.", "STATE"),
-    kind: list[str] | None = option(None, "Only jobs of this kind, such as pytorchjob. Repeatable.", "KIND"),
     output: Literal["text", "wide", "json", "name"] = option(
         "text", "text, wide (all of the cause, what to do), json or name.", "FORMAT", "--output", "-o"
     ),
@@ -113,16 +111,16 @@ async def list_command(
     \b
     Examples:
       kubectl train list
-      kubectl train list -A --state Failed -o wide
-      kubectl train list --kind pytorchjob -l team=nlp -o json
+      kubectl train list -A -o wide
+      kubectl train list -l team=nlp -o json
     """
-    from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, surroundings_of
+    from jobcommon.cli.jobs.listing import jobs_as_json, jobs_of, show_jobs, surroundings_of
 
-    chosen = Chosen(tuple(kind or ()), tuple(state or ()), selector)
-    jobs = await jobs_of(api, everywhere=all_namespaces, console=notes(), chosen=chosen)
+    jobs = await jobs_of(api, everywhere=all_namespaces, console=notes(), selector=selector)
     if not jobs:
-        what = "no jobs" if chosen == Chosen() else "no such jobs"
-        notes().print(what + ("" if all_namespaces else f" in namespace {api.namespace}"))
+        notes().print(
+            ("no such jobs" if selector else "no jobs") + ("" if all_namespaces else f" in namespace {api.namespace}")
+        )
     if output == "name":
         for job in jobs:
             typer.echo(job.title)

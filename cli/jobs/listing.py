@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -29,7 +28,6 @@ from jobcommon.diagnosis import Diagnosis, Found, Reason, diagnose
 from jobcommon.diagnosis.diagnosis import reported
 from jobcommon.diagnosis.pods import cause_of
 from jobcommon.diagnosis.reading import owned_by
-from jobcommon.framework import Framework
 
 # Nothing is wrong with such pods, but it may take long.
 _SLOW = (Reason.PULLING_IMAGE, Reason.INIT_CONTAINER_RUNNING)
@@ -39,45 +37,14 @@ CAUSE_WIDTH = 160
 MOST_READ = 200
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Which jobs are listed: of these kinds, in one of these states, with these labels; of each that is empty, all."""
-
-    kinds: Sequence[str] = ()
-    states: Sequence[str] = ()
-    selector: str = ""
-
-    @property
-    def frameworks(self) -> list[Framework]:
-        """Those of the kinds. Raises `UserError` for one that is not known."""
-        known = list(installed().values())
-        by_name = {name.lower(): f for f in known for name in (f.kind, f.singular, f.plural, f.name)}
-        if unknown := next((kind for kind in self.kinds if kind.lower() not in by_name), None):
-            raise UserError(f"--kind {unknown}: use one of {', '.join(framework.singular for framework in known)}")
-        return [by_name[kind.lower()] for kind in self.kinds] or known
-
-    @property
-    def conditions(self) -> set[str]:
-        """The types of the states. Raises `UserError` for one that no job can be in."""
-        known = {state.lower(): str(state) for state in ConditionType}
-        if unknown := next((state for state in self.states if state.lower() not in known), None):
-            raise UserError(f"--state {unknown}: use one of {', '.join(ConditionType)}")
-        return {known[state.lower()] for state in self.states}
-
-
-EVERY = Chosen()
-
-
-async def jobs_of(api: Api, *, everywhere: bool, console: Console, chosen: Chosen = EVERY) -> list[FoundJob]:
+async def jobs_of(api: Api, *, everywhere: bool, console: Console, selector: str = "") -> list[FoundJob]:
     """The jobs of the namespace or of all, the latest last. Kinds that may not be read are named; raises if all are."""
-    where, query = None if everywhere else api.namespace, (("labelSelector", chosen.selector),) if chosen.selector else ()
-    states = chosen.conditions
-    found, unread = await all_jobs(api, chosen.frameworks, where, query)
+    where, query = None if everywhere else api.namespace, (("labelSelector", selector),) if selector else ()
+    found, unread = await all_jobs(api, installed().values(), where, query)
     if unread and not found:
         raise UserError(next(iter(unread.values())), JOB_FAILED)
     for kind, reason in unread.items():
         console.print(Text(clean(f"{kind}: {reason}"), style="yellow"), soft_wrap=True)
-    found = [job for job in found if not states or job.state in states]
     return sorted(found, key=lambda job: (str(job.body["metadata"].get("creationTimestamp")), job.name))
 
 

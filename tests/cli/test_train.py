@@ -15,7 +15,7 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
-from jobcommon.cli.jobs.listing import Chosen, jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of
+from jobcommon.cli.jobs.listing import jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of
 from jobcommon.cli.jobs.logs import Selection, chosen_pods, follow_logs, print_logs
 from jobcommon.cli.jobs.lookup import FoundJob, find_job, surroundings
 from jobcommon.cli.jobs.wait import exit_code, wait_for
@@ -183,9 +183,8 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
         with pytest.raises(UserError, match=r"pytorchjob/demo is not finished after 0.1 s"):
             await wait_for(api, await find_job(api, "demo"), "finished", 0.1)
         listed, replicas = Output.make(), Output.make()
-        assert await jobs_of(api, everywhere=False, console=listed.console, chosen=Chosen(selector="team=nlp")) == []
-        assert await jobs_of(api, everywhere=False, console=listed.console, chosen=Chosen(states=["failed"])) == []
-        jobs = await jobs_of(api, everywhere=True, console=listed.console, chosen=Chosen(kinds=["pytorchjob"]))
+        assert await jobs_of(api, everywhere=False, console=listed.console, selector="team=nlp") == []
+        jobs = await jobs_of(api, everywhere=True, console=listed.console)
         show_jobs(listed.console, jobs, await surroundings_of(api, jobs, everywhere=True), START, everywhere=True)
         job = await find_job(api, "demo")
         show_replicas(replicas.console, await surroundings(api, job), time.time())
