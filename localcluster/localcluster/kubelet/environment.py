@@ -24,9 +24,15 @@ _PLAIN = (
 
 @dataclass
 class ConfigError(Exception):
-    """The container cannot be created yet: something it refers to is missing or wrong."""
+    """The container cannot be created yet: something it refers to is missing or wrong.
+
+    It waits with `reason`, and an event says so; it is tried again by itself unless `final`.
+    """
 
     message: str
+    reason: str = "CreateContainerConfigError"
+    event: str = "Failed"
+    final: bool = False
 
     def __str__(self) -> str:
         return self.message

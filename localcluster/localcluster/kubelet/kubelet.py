@@ -79,8 +79,7 @@ class Kubelet:
 
     def _fresh_node(self) -> Object:
         options = self.options
-        facts = {node.PYTHON_ANNOTATION: str(options.python)}
-        return node.node_object(options.node_name, options.host_address, options.capacity, self._now(), options.port, facts)
+        return node.node_object(options.node_name, options.host_address, options.capacity, self._now(), options.port)
 
     def pod(self, namespace: str, name: str) -> Object | None:
         """The pod of that name, wherever it is bound."""

@@ -7,7 +7,6 @@ import platform
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from localcluster.errors import ClientError, StatusError
@@ -18,9 +17,6 @@ from localcluster.version import GIT_VERSION
 
 _LEASE_SECONDS = 40
 _DEVICE_FILES = {"nvidia.com/gpu": Path("/dev/nvidiactl"), "amd.com/gpu": Path("/dev/kfd")}
-PYTHON_ANNOTATION = "localcluster/python"
-"""On the node: the interpreter that its pods find as `python`."""
-NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def machine_capacity() -> dict[str, str]:
@@ -40,9 +36,7 @@ def node_labels(name: str) -> dict[str, str]:
     return {"kubernetes.io/hostname": name, "kubernetes.io/os": sys.platform, "kubernetes.io/arch": arch}
 
 
-def node_object(
-    name: str, address: str, capacity: Mapping[str, str], now: float, port: int = 0, annotations: Mapping[str, str] = NONE
-) -> dict[str, Any]:
+def node_object(name: str, address: str, capacity: Mapping[str, str], now: float, port: int = 0) -> dict[str, Any]:
     """The node as this kubelet registers it. Its ``containerRuntimeVersion`` distinguishes it from a real one.
 
     At `port` an API server reaches it, if it serves one.
@@ -67,7 +61,7 @@ def node_object(
     }  # fmt: skip
     addresses = [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}]
     return {
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels, "annotations": dict(annotations)},
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
         "spec": {},
         "status": {
             "capacity": dict(capacity), "allocatable": dict(capacity), "addresses": addresses, "conditions": conditions,
@@ -85,7 +79,6 @@ async def register(api: Api, node: Mapping[str, Any]) -> dict[str, Any]:
     except StatusError as error:
         if error.code != 409:
             raise
-        await api.patch(path, {"metadata": {"annotations": node["metadata"]["annotations"]}})
     return await api.patch(f"{path}/status", {"status": node["status"]})
 
 

@@ -39,14 +39,6 @@ _SSHD_STATE = Path("/run/sshd")
 Fetched = dict[tuple[str, str], dict[str, Any] | None]
 
 
-class ImageNameError(ConfigError):
-    """The container's image has a name that no registry can have."""
-
-
-class NoCommandError(ConfigError):
-    """The container has no command: it relies on its image."""
-
-
 class VolumeError(ConfigError):
     """A volume of the pod cannot be set up yet."""
 
@@ -144,21 +136,23 @@ class Sandbox:
                     await self._project(pod, volume, self._dir / "volumes" / name)
 
     async def launch(self, pod: Pod, container: Container, attempt: int) -> Launch:
-        """Everything needed to start a container. Raises ConfigError, ImageNameError, VolumeError or NoCommandError."""
+        """Everything needed to start a container. Raises ConfigError or VolumeError."""
         # As a kubelet does, which reads an image when volumes and network are there.
         await self.setup(pod)
         image = str(container.get("image") or "")
         if image and (fault := images.fault(image)):
-            raise ImageNameError(fault)
+            raise ConfigError(fault, "InvalidImageName", "InspectFailed", final=True)
         options, isolation = self._shared.options, self._shared.isolation
         objects = await self._fetch(pod, references(container))
         address = "" if pod["spec"].get("hostNetwork") else pod["status"]["podIP"]
         own = container_environment(pod, container, objects, options.capacity, self._services())
         argv = command_line(container, own)
         if not argv:
-            raise NoCommandError(
+            raise ConfigError(
                 f'image "{container.get("image") or ""}" is not pulled: the embedded cluster runs commands of this machine. '
-                f"Give container {container['name']!r} a command."
+                f"Give container {container['name']!r} a command.",
+                "ErrImageNeverPull",
+                final=True,
             )
         mounts = self._mounts(container, own)
         log = self._shared.log_path(self._uid, container["name"], attempt)

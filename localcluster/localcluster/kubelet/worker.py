@@ -12,7 +12,7 @@ from localcluster.kubelet.environment import ConfigError
 from localcluster.kubelet.lifecycle import TERMINAL, Container, ContainerState, Decision, Stop, decide
 from localcluster.kubelet.options import Shared
 from localcluster.kubelet.probes import Prober
-from localcluster.kubelet.sandbox import ImageNameError, NoCommandError, Sandbox, VolumeError
+from localcluster.kubelet.sandbox import Sandbox, VolumeError
 from localcluster.kubelet.status import pod_status
 
 #: See testutil/sim/assumptions.toml.
@@ -181,16 +181,14 @@ class PodWorker:
         attempt = container.next_attempt
         try:
             launch = await self._sandbox.launch(self.pod, spec, attempt)
-        except ImageNameError as error:
-            self._hold(container, "InvalidImageName", str(error), "InspectFailed", None)
-        except NoCommandError as error:
-            self._hold(container, "ErrImageNeverPull", str(error), "Failed", None)
         except VolumeError as error:
             # What was missing may have been created in the meantime.
             retry = 0.0 if self._changed_objects else _RETRY
             self._hold(container, "ContainerCreating", str(error), "FailedMount", retry)
-        except (ConfigError, OSError) as error:
-            self._hold(container, "CreateContainerConfigError", str(error), "Failed", _RETRY)
+        except ConfigError as error:
+            self._hold(container, error.reason, str(error), error.event, None if error.final else _RETRY)
+        except OSError as error:
+            self._hold(container, ConfigError.reason, str(error), ConfigError.event, _RETRY)
         else:
             container.log = launch.log or container.log
             container.message_file = self._sandbox.message_file(spec, attempt)
