@@ -10,12 +10,14 @@
 
 import argparse
 import asyncio
+import os
+import platform
+import subprocess
 import sys
 from datetime import UTC, datetime
 
 from benchmarks import scenarios
-from benchmarks.processes import EMBEDDED, REAL, cluster
-from benchmarks.report import commit, machine
+from benchmarks.processes import EMBEDDED, REAL, ROOT, cluster
 from benchmarks.workloads import ALL, Workload
 from localcluster.conformance import envtest
 
@@ -38,6 +40,20 @@ def _wanted(text: str) -> list[Workload | None]:
         return [None if name == SIZING else Workload.parse(name) for name in text.split(",")]
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def commit() -> str:
+    """The commit that is measured, marked if the tree has uncommitted changes."""
+    command = ["git", "describe", "--always", "--dirty=-changed", "--exclude=*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+    return done.stdout.strip() or "unknown"
+
+
+def machine() -> str:
+    """The machine it was measured on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores, {memory:.0f} GB, {system}"
 
 
 async def _measure(arguments: argparse.Namespace) -> None:

@@ -4,22 +4,38 @@ All pods are created before the kubelet says that they run, and all jobs run bef
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from time import monotonic
 
 from benchmarks.kubelet import RUNNING, SUCCEEDED, Kubelet, kubelet
-from benchmarks.operator_process import Operator, operator
-from benchmarks.processes import Server, cluster
-from benchmarks.report import MB, p99, seconds, table
+from benchmarks.processes import Operator, Server, cluster, operator
 from benchmarks.requests import job_watch, prepare, send_all
 from benchmarks.workloads import Workload, baseline_writes, submissions
 from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.client.objects import collection_path
 from jobcommon.operators.tf import TF
 
+MB = 1e6
 PHASES = ("created", "running", "settle")
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table."""
+    head = tuple(head)
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def seconds(value: float) -> str:
+    """A duration."""
+    return f"{value * 1e3:.0f} ms" if value < 1 else f"{value:.1f} s"
+
+
+def p99(values: Sequence[float]) -> float:
+    """The 99th percentile."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * 0.99))]
 
 
 @dataclass(frozen=True)
