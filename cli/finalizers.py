@@ -13,14 +13,11 @@ from jobcommon.cli.errors import JOB_FAILED, UserError
 from jobcommon.cli.jobs.access import Place, connected, pages
 from jobcommon.client import objects
 from jobcommon.client.request import Transport
-from jobcommon.client.responses import answered, response_error
+from jobcommon.client.responses import response_error
 from jobcommon.controller.orphans import is_made_by
-from jobcommon.framework import FINALIZER, Framework
+from jobcommon.framework import Framework
 from jobcommon.reconcile.plan import RemoveFinalizer
 from jobcommon.runtime.writes import request_for
-
-# Between reading a pod and patching it, another client may change its finalizers.
-TRIES = 5
 
 
 async def release_finalizers(
@@ -38,23 +35,14 @@ async def release_finalizers(
 
 
 async def release(transport: Transport, pod: dict[str, Any]) -> None:
-    """Remove our finalizer from a pod, whatever others do to its finalizers meanwhile."""
+    """Remove our finalizer from a pod. Raises `UserError` if others change its finalizers meanwhile."""
     metadata = pod["metadata"]
-    namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
-    for _ in range(TRIES):
-        finalizers = tuple(metadata.get("finalizers") or ())
-        if metadata["uid"] != uid or FINALIZER not in finalizers:
-            return
-        answer = await transport.send(request_for(RemoveFinalizer(name, uid, finalizers), namespace))
-        if answer.status == 404:
-            return
-        if answer.status < 400:
-            typer.echo(f"pod/{name} in {namespace}")
-            return
-        if answer.status != 422:
-            raise response_error(answer)
-        seen = await transport.send(objects.get(objects.object_path("v1", "pods", namespace, name)))
-        if seen.status == 404:
-            return
-        metadata = answered(seen)["metadata"]
-    raise UserError(f"pod/{name} in {namespace}: its finalizers keep changing; run this again", JOB_FAILED)
+    namespace, name = metadata["namespace"], metadata["name"]
+    removal = RemoveFinalizer(name, metadata["uid"], tuple(metadata.get("finalizers") or ()))
+    answer = await transport.send(request_for(removal, namespace))
+    if answer.status == 422:
+        raise UserError(f"pod/{name} in {namespace}: its finalizers have changed; run this again", JOB_FAILED)
+    if answer.status < 400:
+        typer.echo(f"pod/{name} in {namespace}")
+    elif answer.status != 404:
+        raise response_error(answer)

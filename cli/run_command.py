@@ -13,7 +13,7 @@ from jobcommon.cli import PLUGIN, process
 from jobcommon.cli.errors import UserError, usage_error
 from jobcommon.cli.jobs.access import Place
 from jobcommon.cli.jobs.lookup import FoundJob
-from jobcommon.cli.manifests import SUFFIXES, load
+from jobcommon.cli.manifests import load
 from jobcommon.cli.options import OptionalFiles, PythonOption, Server, duration_option, flag, namespace_option, option
 from jobcommon.cli.output import console
 
@@ -128,12 +128,8 @@ def run_command(
     else:
         if filename:
             raise UserError("give a script or manifests with -f, not both")
-        if Path(script).suffix in SUFFIXES:
-            raise UserError(f"{script}: is a manifest, not a script; use -f {script}")
-        if Path(script).suffix == ".ipynb":
-            raise UserError(f"{script}: is a notebook; make a script of it: jupyter nbconvert --to script {script}")
         if Path(script).suffix not in ("", ".py"):
-            raise UserError(f"{script}: is not a Python script (.py); give a manifest with -f, whose command starts it")
+            raise UserError(f"{script}: is not a Python script (.py); a manifest is given with -f, and may start anything")
         if image is None and not here:
             raise UserError(
                 f"--image: {script} runs on a cluster in an image with python and its modules; name it, such as --image "
