@@ -127,9 +127,9 @@ async def list_command(
         return
     found = await surroundings_of(api, jobs, everywhere=all_namespaces, console=notes())
     if output == "json":
-        typer.echo(jobs_as_json(jobs, found, time.time()))
+        typer.echo(jobs_as_json(found, time.time()))
     elif jobs:
-        show_jobs(console(), jobs, found, time.time(), everywhere=all_namespaces, wide=output == "wide")
+        show_jobs(console(), found, time.time(), everywhere=all_namespaces, wide=output == "wide")
 
 
 async def top_command(api: Api, job: Job) -> None:

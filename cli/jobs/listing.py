@@ -77,23 +77,15 @@ async def surroundings_of(
     return found
 
 
-def show_jobs(
-    console: Console,
-    jobs: Sequence[FoundJob],
-    surroundings: Sequence[Found],
-    now: float,
-    *,
-    everywhere: bool,
-    wide: bool = False,
-) -> None:
+def show_jobs(console: Console, jobs: Sequence[Found], now: float, *, everywhere: bool, wide: bool = False) -> None:
     """Print one row a job, first those with which something is wrong; with the cause, as `why` says it.
 
     A `wide` table has the whole cause, the node of the replica, and what to do.
     """
-    progress = ["PROGRESS"] if any(found.status.reported_progress for found in surroundings) else []
+    progress = ["PROGRESS"] if any(found.status.reported_progress for found in jobs) else []
     columns = "NAME", "STATE", "PODS", *progress, "RESTARTS", "AGE", "REASON", *(["NODE"] if wide else []), "CAUSE"
     table = _table(*(["NAMESPACE"] if everywhere else []), *columns, *(["DO"] if wide else []))
-    for job, found, made in _unwell_first(jobs, surroundings, now):
+    for job, found, made in _unwell_first(jobs, now):
         status = found.status
         current = status.conditions[-1] if status.conditions else None
         state = Text(clean(current.type), style=style_of(current)) if current else Text("-")
@@ -117,9 +109,9 @@ def show_jobs(
     console.print(table)
 
 
-def jobs_as_json(jobs: Sequence[FoundJob], surroundings: Sequence[Found], now: float) -> str:
+def jobs_as_json(jobs: Sequence[Found], now: float) -> str:
     """The same for programs: a list of objects, each with the diagnosis as ``why -o json`` has it."""
-    return json.dumps([_as_json(*one) for one in _unwell_first(jobs, surroundings, now)], indent=2)
+    return json.dumps([_as_json(*one) for one in _unwell_first(jobs, now)], indent=2)
 
 
 def _as_json(job: FoundJob, found: Found, made: Diagnosis | None) -> dict[str, Any]:
@@ -138,12 +130,10 @@ def _as_json(job: FoundJob, found: Found, made: Diagnosis | None) -> dict[str, A
     }
 
 
-def _unwell_first(
-    jobs: Sequence[FoundJob], surroundings: Sequence[Found], now: float
-) -> list[tuple[FoundJob, Found, Diagnosis | None]]:
+def _unwell_first(jobs: Sequence[Found], now: float) -> list[tuple[FoundJob, Found, Diagnosis | None]]:
     """The jobs with their diagnoses, None where pods may not be read: first the unwell ones, then those that go on."""
-    made = [diagnose(found, now) if "pods" not in found.unread else None for found in surroundings]
-    rows = zip(jobs, surroundings, made, strict=True)
+    made = [diagnose(found, now) if "pods" not in found.unread else None for found in jobs]
+    rows = [(FoundJob(found.framework, {**found.job}), found, one) for found, one in zip(jobs, made, strict=True)]
     return sorted(rows, key=lambda row: (row[2] is None or row[2].well, row[1].status.finished))
 
 

@@ -23,7 +23,7 @@ from jobcommon.cli.jobs.why import show, why
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import create
-from jobcommon.diagnosis import Found, diagnose
+from jobcommon.diagnosis import diagnose
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
@@ -37,10 +37,6 @@ BOTH = {"Master": 1, "Worker": 3}
 
 def found(**manifest: Any) -> FoundJob:
     return FoundJob(PYTORCH, job_manifest(PYTORCH, BOTH, **manifest))
-
-
-def job_of(found: Found) -> FoundJob:
-    return FoundJob(found.framework, {**found.job})
 
 
 def scene(name: str) -> Any:
@@ -77,7 +73,7 @@ def test_ranks(ranks: str, pods: list[int] | None) -> None:
 )
 def test_the_list_of_jobs_says_why_one_does_not_run(scenario: str, words: tuple[str, ...]) -> None:
     seeded, output = scene(scenario), Output.make()
-    show_jobs(output.console, [job_of(seeded.found)], [seeded.found], seeded.now, everywhere=False)
+    show_jobs(output.console, [seeded.found], seeded.now, everywhere=False)
     row = output.text.splitlines()[1]
     assert [word for word in words if word not in row] == [], row
 
@@ -85,11 +81,10 @@ def test_the_list_of_jobs_says_why_one_does_not_run(scenario: str, words: tuple[
 def test_the_list_begins_with_what_is_unwell_and_its_formats_have_all_of_the_cause() -> None:
     over, well, unwell = map(scene, ("succeeded while workers ran", "running", "a Python exception"))
     found, made, output = [over.found, well.found, unwell.found], diagnose(unwell.found, unwell.now), Output.make()
-    jobs = [job_of(one) for one in found]
-    show_jobs(output.console, jobs, found, well.now, everywhere=False, wide=True)
+    show_jobs(output.console, found, well.now, everywhere=False, wide=True)
     text = " ".join(output.text.split())
     assert [text.index("Failed") < text.index("Running"), made.advice in text] == [True, True]
-    first, second, last = json.loads(jobs_as_json(jobs, found, well.now))
+    first, second, last = json.loads(jobs_as_json(found, well.now))
     assert (first["job"], first["pods"], first["reason"], first["advice"]) == (
         "pytorchjob/demo", {"running": 1, "wanted": 2}, made.reason, made.advice,
     )  # fmt: skip
@@ -99,7 +94,7 @@ def test_the_list_begins_with_what_is_unwell_and_its_formats_have_all_of_the_cau
     assert "the job has finished; restarts: 0" in replicas.text
     # Without the right to read pods the list says what the status says.
     there, output = replace(well.found, pods=(), unread={"pods": "no"}), Output.make()
-    show_jobs(output.console, [job_of(there)], [there], well.now, everywhere=False)
+    show_jobs(output.console, [there], well.now, everywhere=False)
     assert output.text.splitlines()[1].split()[1:3] == ["Running", "2/2"]
     assert "NoOperator" not in output.text
 
@@ -111,7 +106,7 @@ def test_what_the_program_reports_is_in_list_and_why(later: float, age: str) -> 
     body = {**seeded.found.job, "status": {**seeded.found.job["status"], "progress": progress}}
     found, other = replace(seeded.found, job=body), replace(seeded.found)
     listed, shown = Output.make(), Output.make()
-    show_jobs(listed.console, [job_of(found), job_of(other)], [found, other], seeded.now, everywhere=False)
+    show_jobs(listed.console, [found, other], seeded.now, everywhere=False)
     header, with_it, without = listed.text.splitlines()
     assert "PODS PROGRESS RESTARTS" in " ".join(header.split())
     assert (f" {words} " in with_it, "%" in without) == (True, False)
@@ -185,7 +180,7 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
         listed, replicas = Output.make(), Output.make()
         assert await jobs_of(api, everywhere=False, console=listed.console, selector="team=nlp") == []
         jobs = await jobs_of(api, everywhere=True, console=listed.console)
-        show_jobs(listed.console, jobs, await surroundings_of(api, jobs, everywhere=True), START, everywhere=True)
+        show_jobs(listed.console, await surroundings_of(api, jobs, everywhere=True), START, everywhere=True)
         job = await find_job(api, "demo")
         show_replicas(replicas.console, await surroundings(api, job), time.time())
         waiting = asyncio.create_task(wait_for(api, job, "deleted", PATIENCE))
@@ -222,7 +217,7 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
             await find_job(api, "resnet")
         listed = Output.make()
         jobs = await jobs_of(api, everywhere=False, console=listed.console)
-        show_jobs(listed.console, jobs, await surroundings_of(api, jobs, everywhere=False), START, everywhere=False)
+        show_jobs(listed.console, await surroundings_of(api, jobs, everywhere=False), START, everywhere=False)
         made = await why(api, jobs[0])
         assert made.reason in listed.text
         assert made.sentence in " ".join(listed.text.split())

@@ -19,7 +19,6 @@ from jobcommon.cli.errors import UserError
 from jobcommon.cli.followed import FollowedJob, FollowedPod
 from jobcommon.cli.jobs import why
 from jobcommon.cli.jobs.listing import show_jobs
-from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.diagnosis import Diagnosis
 from jobcommon.diagnosis.found import Found
 from jobcommon.operators.pytorch import PYTORCH
@@ -37,7 +36,7 @@ STATUS = JobStatus(
 MANIFEST = job_manifest(PYTORCH, {"Master": 1})
 DIAGNOSIS = Diagnosis(NASTY, NASTY, NASTY, (NASTY,), (NASTY,), NASTY, NASTY, progress=NASTY)
 FINDING = Finding(Severity.ERROR, NASTY, NASTY, NASTY, NASTY)
-JOB = FoundJob(PYTORCH, {**MANIFEST, "status": STATUS.to_json()})
+BODY = {**MANIFEST, "status": STATUS.to_json()}
 
 
 def rich(show: Callable[[Console], Any]) -> Callable[[], str]:
@@ -69,7 +68,7 @@ def run(console: Console) -> None:
 
 OUTPUTS: dict[str, Callable[[], str]] = {
     "run and logs": rich(run),
-    "list": rich(lambda console: show_jobs(console, [JOB], [Found(PYTORCH, JOB.body)], START, everywhere=True)),
+    "list": rich(lambda console: show_jobs(console, [Found(PYTORCH, BODY)], START, everywhere=True)),
     "why": rich(lambda console: why.show(console, "pytorchjob/demo", DIAGNOSIS, START)),
     "why -o json": lambda: why.as_json("pytorchjob/demo", DIAGNOSIS),
     "doctor": lambda: as_text([FINDING]),
