@@ -156,9 +156,6 @@ def _containers(member: Member, found: Found, now: float) -> Cause | None:
         if container.restart_policy != _SIDECAR:
             return _preparing(member, found, container.name, since, now)
         if _not_started(member, container.name):
-            # Between two runs that ended by themselves, the probe says less than these.
-            if container.last is not None and container.last.exit_code not in (0, 137, 143):
-                return _restarting(member, found, container, container.last)
             said = unhealthy(events, container.name, Reason.STARTUP_PROBE_FAILED)
             if said is not None:
                 detail = said.text.partition(": ")[2] or said.text

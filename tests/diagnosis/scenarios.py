@@ -87,10 +87,6 @@ def node(name: str = "node-1", *, ready: str = "True", message: str = "", **allo
     return {"metadata": {"name": name}, "status": {"allocatable": amounts, "conditions": conditions}}
 
 
-def tainted(one: Manifest, key: str) -> Manifest:
-    return {**one, "spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}}
-
-
 def found(
     pods: Mapping[str, Change] | None = None,
     *,
@@ -222,11 +218,11 @@ def hook_failed(pod: Pod) -> Pod:
     return pod.waiting("PostStartHookError", 'Exec lifecycle hook ([false]) for Container "pytorch" failed')
 
 
-def with_sidecar(pod: Pod, *, started: bool, last: int | None = None) -> Pod:
-    """A native sidecar runs, perhaps after a run that ended with `last`, and the main container waits for it."""
-    made = pod.waiting("PodInitializing", "").with_init(None, policy="Always", restarts=3 if last else 0, last=last)
+def with_sidecar(pod: Pod) -> Pod:
+    """A native sidecar runs, but has not started, and the main container waits for it."""
+    made = pod.waiting("PodInitializing", "").with_init(None, policy="Always")
     status = made.raw["status"]["initContainerStatuses"][0]
-    status |= {"started": started, "state": {"running": {"startedAt": format_time(START)}}}
+    status |= {"started": False, "state": {"running": {"startedAt": format_time(START)}}}
     return made
 
 
@@ -237,14 +233,13 @@ def preparing(pod: Pod, since: float = START) -> Pod:
     return made
 
 
-def sidecar_failed(pod: Pod, *, looping: bool) -> Pod:
-    """A sidecar fails after the main container's success."""
+def sidecar_failed(pod: Pod) -> Pod:
+    """A sidecar fails again and again after the main container's success."""
     made = pod.main_ended(0)
     ended = {"exitCode": 3, "reason": "Error", "finishedAt": format_time(NOW - 4)}
-    state = {"waiting": {"reason": "CrashLoopBackOff"}} if looping else {"terminated": ended}
-    status = made.raw["status"]["containerStatuses"][0]
-    status |= {"restartCount": 2 if looping else 0, "state": state, "lastState": {"terminated": ended} if looping else {}}
-    return made if looping else made._with(status={"phase": "Failed"})
+    state = {"waiting": {"reason": "CrashLoopBackOff"}}
+    made.raw["status"]["containerStatuses"][0] |= {"restartCount": 2, "state": state, "lastState": {"terminated": ended}}
+    return made
 
 
 WORDS = {"volumes": [{"name": "cfg", "configMap": {"name": "train-config", "items": [{"key": "train.yaml", "path": "t"}]}}]}
@@ -306,14 +301,6 @@ def then(before: Found, changed: Mapping[str, Change], **more: Any) -> Found:
         pod.name: pod.raw for pod in (change(Pod.of(before.framework, job, *_slot(slot))) for slot, change in changed.items())
     }
     return replace(before, pods=[made.get(raw["metadata"]["name"], raw) for raw in before.pods], **more)
-
-
-def without_its_image(pod: Pod) -> Pod:
-    """Restarted in place, while its image cannot be pulled again."""
-    made = pod.running().stopped_by_image().in_attempt(1, 1)
-    (main,) = made.raw["status"]["containerStatuses"]
-    state = {"waiting": {"reason": "ErrImagePull", "message": "manifest unknown"}}
-    return made._with(status={"containerStatuses": [{**main, "state": state}]})
 
 
 def created(pod: Pod, at: float) -> Pod:
@@ -552,18 +539,6 @@ def deleted_peer(**more: Any) -> Found:
     return found(pods, events=events, logs={"demo-worker-0": RESET}, **more)
 
 
-def leaving_peer(*changes: str) -> Found:
-    """The job fails while the pod of Worker-1 still terminates, which another client has deleted."""
-
-    def leaving(pod: Pod) -> Pod:
-        for change in changes:
-            pod = getattr(pod, change)()
-        return pod.deleting(at=NOW - 25)
-
-    pods = {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": lambda pod: leaving(running(pod))}
-    return found(pods, logs={"demo-worker-0": RESET})
-
-
 def deleted(pod: Pod) -> Pod:
     """Another client has deleted it, and our finalizer holds it."""
     return pod.failed(143, at=NOW - 24).last_delete(at=NOW - 24)
@@ -648,10 +623,8 @@ SCENARIOS = (
     scenario("out of memory", "OOMKilled", "more memory than its limit").of(failed(137, reason="OOMKilled")),
     scenario("out of memory, by a LimitRange", "OOMKilled", "more memory than its limit of 512Mi, which the template does not set").of(limited(failed(137, reason="OOMKilled"), "512Mi")),
     scenario("a Python exception", "PythonException", "RuntimeError", "shapes cannot be multiplied").of(failed(1, lines=TRACEBACK)),
-    scenario("a Python exception as termination message", "PythonException", "RuntimeError").of(failed(1, message="\n".join(TRACEBACK))),
     scenario("launcher cannot reach workers", "PeersUnreachable", "Launcher-0", "Could not resolve hostname demo-worker-1").of(found({"Launcher-0": lambda pod: pod.failed(255, at=NOW - 20), "Worker-0": running}, framework=MPI, policy=None, replicas={"Launcher": 1, "Worker": 1}, run_policy={"backoffLimit": 0}, logs={"demo-launcher-0": SSH, "demo-launcher": SSH})),
     scenario("an address outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(failed(1, lines=(*EINOPS[:1], f'torch.distributed.DistNetworkError: {NO_MASTER}')), "MASTER_ADDR is set by the operator"),
-    scenario("a connection of a job without peers", "HostUnreachable", "Worker-0", "the job has no other replica").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")}), "whether a server listens there"),
     scenario("a server in the same pod that was killed", "HostUnreachable", "Worker-0", "exit code 1: Conn").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 21)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")}), "its container sidecar ended first: exited with code 137"),
     scenario("a task that did not come", "PeersUnreachable", "Worker-0", "task:2 did not reach the barrier of the coordinator, 2/3 did").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running}, framework=JAX, replicas={"Worker": 3}, logs={"demo-worker-0": BARRIER.splitlines()})),
     scenario("a host of mpirun outside of the job", "HostUnreachable", "Launcher-0", "no pod of the job is named gpu-node-7").of(launched(1, 'Error from server (Forbidden): pods "gpu-node-7" is forbidden: User "system:serviceaccount:default:demo-launcher" cannot get resource "pods" in API group "" in the namespace "default"', "-" * 74, *SSH[1:]), "leave -H, --host and --hostfile out"),
@@ -667,8 +640,6 @@ SCENARIOS = (
     scenario("a peer's failure is seen a second later", "OOMKilled", "Worker-1").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 21), "Worker-1": lambda pod: pod.failed(137, at=NOW - 20, reason="OOMKilled")}, logs={"demo-worker-0": (STORE,)})),
     scenario("the cause ends after those that lost it, and is not on record", "PythonException", "Worker-1 on node node-1: exit code 1: RuntimeError: mat1", "; Worker-0 failed because of it").of(then(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running}, replicas={"Worker": 3}, run_policy={"cleanPodPolicy": "None"}, logs={"demo-worker-0": RESET, "demo-worker-1": TRACEBACK, "demo-worker-2": RESET}), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 8), "Worker-2": lambda pod: pod.failed(134, at=NOW - 19)})),
     scenario("a peer that was deleted", "Deleted", "Worker-1 on node node-2: deleted, by a user or another controller; Worker-0 failed because of it").of(deleted_peer(), "find out who deletes pods", "Connection reset by peer"),
-    scenario("a peer whose pod was still being deleted", "Deleted", "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 failed because of it").of(replace(leaving_peer(), pods=[])),
-    scenario("a peer whose pod was still being evicted", "Evicted", "Worker-1 on node node-1: evicted through the API, as kubectl drain does; Worker-0 failed because of it").of(leaving_peer("disrupted")),
     scenario("a peer that was deleted, and whose new pod could not join", "Deleted", "Worker-1 on node node-2: deleted", "; Worker-0 failed because of it").of(replace(then(deleted_peer(), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 19)}), logs={"demo-worker-0": RESET, "demo-worker-1": (STORE,)})),
     scenario("an end of its own, though a peer was deleted", "PythonException", "Worker-0 on node node-1: exit code 1: RuntimeError: mat1").of(replace(deleted_peer(), logs={"demo-worker-0": TRACEBACK})),
     scenario("a rank that was killed long before the others gave up", "OOMKilled", "Worker-0: used more memory", "; Worker-1 failed because of it").of(failed(134, lines=("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",), earlier=[KILLED])),
@@ -676,7 +647,6 @@ SCENARIOS = (
     scenario("a rendezvous without a replica whose image is not there", "ImageNotFound", "Worker-1 had not started: the image me/train:v9 cannot be pulled: not found; Worker-0 on node").of(replace(never_started(lambda pod: pod.waiting("ImagePullBackOff", NOT_THERE)), events=[event("uid-gone", "Failed", f'Failed to pull image "me/train:v9": {NOT_THERE.partition("Pull: ")[2]}', at=NOW - 40) | GONE, event("uid-gone", "Failed", "Error: ErrImagePull", at=NOW - 30) | GONE])),
     scenario("torchrun for more nodes than there are", "PeersUnreachable", "fewer torchrun agents", "Worker-1 on node").of(failed(1, lines=(f'{ELASTIC}.RendezvousTimeoutError',), container={"command": ["torchrun", "--nnodes=3", "train.py"]})),
     scenario("a barrier that a rank which hangs does not reach", "CollectiveTimeout", "rank 0 did not reach the barrier in 5000 ms", "; Worker-0 is still running, its last line: downloading").of(failed(1, lines=("RuntimeError: [Rank 1]: Rank 0 failed to pass monitoredBarrier in 5000 ms",), run_policy={"cleanPodPolicy": "None"}, last_lines={"demo-worker-0": "downloading"})),
-    scenario("a launcher that wants a worker which the job does not have", "PeersUnreachable", "; Worker-0 is still running").of(found({"Launcher-0": launching, "Worker-0": running, "Worker-1": running}, logs={"demo-launcher": (SSH[0].replace("worker-1", "worker-9"),)}, **MPI_PAIR)),
     scenario("a launcher whose worker has no node", "InsufficientResources", "Worker-1: cannot be scheduled").of(found({"Launcher-0": launching, "Worker-0": running, "Worker-1": lambda pod: pod.unschedulable("0/1: 1 Insufficient cpu")}, **MPI_PAIR)),
     scenario("a launcher whose worker's name cannot be resolved yet", "PeersUnreachable", "Could not resolve hostname demo-worker-1", "; Worker-1 (Pending): its containers are being created", now=START + 20).of(found({"Launcher-0": launching, "Worker-0": running, "Worker-1": lambda pod: pod.waiting("ContainerCreating", "")}, logs={"demo-launcher": SSH}, **MPI_PAIR)),
     scenario("a thread that has ended", "StorageFailed", "Worker-1 on node node-1: its thread loader has ended with an exception: OSError: [Errno 116]", "the process is still running").of(raising(*DIED, at=NOW - 9)),
@@ -704,19 +674,18 @@ SCENARIOS = (
     scenario("killed long after a probe failed", "SIGKILL", "SIGKILL").of(failed(137, events=probed("Liveness", at=NOW - 900))),
     scenario("liveness, again and again", "LivenessProbeFailed", "Liveness probe failed", "restarted 4 times, running again for 90 s").of(beside(lambda pod: again(pod, NOW - 90), policy="OnFailure", events=probed("Liveness", at=NOW - 101))),
     scenario("the startup probe of a pod that runs", "StartupProbeFailed", "not started yet: Startup probe failed").of(beside(never_ready, events=probed("Startup")[:1])),
-    scenario("a sidecar that does not start", "StartupProbeFailed", "its sidecar prepare has not passed its startup probe (100 s): HTTP probe failed").of(beside(lambda pod: with_sidecar(pod, started=False), events=probed("Startup", "prepare")[:1])),
-    scenario("a sidecar that fails again and again", "ProgramFailed", "container prepare: failed with exit code 3").of(beside(lambda pod: with_sidecar(pod, started=False, last=3), events=probed("Startup", "prepare")[:1])),
-    scenario("a sidecar that has started", "Starting", "its containers are being created", now=START + 20).of(beside(lambda pod: with_sidecar(pod, started=True))),
+    scenario("a sidecar that does not start", "StartupProbeFailed", "its sidecar prepare has not passed its startup probe (100 s): HTTP probe failed").of(beside(with_sidecar, events=probed("Startup", "prepare")[:1])),
     scenario("a long init container", "InitContainerRunning", "its init container prepare has run for 20 min", "its last line, 15 min old: waiting for db:5432", now=START + 1200).of(beside(preparing, printed_at={"demo-worker-1": START + 300}, last_lines={"demo-worker-1": "waiting for db:5432"})),
     scenario("a postStart hook", "PostStartHookFailed", "stopped by the kubelet (exit code 137): PostStartHook failed").of(failed(137, events=HOOK)),
     scenario("a postStart hook of a program that fails at once", "PythonException", "shapes cannot be multiplied").of(failed(1, lines=TRACEBACK, events=HOOK)),
     scenario("a postStart hook, again and again", "PostStartHookFailed", "Exec lifecycle hook ([false])").of(beside(hook_failed, policy="OnFailure")),
-    scenario("a sidecar that fails after the main container's success", "ProgramFailed", "container pytorch has succeeded, but container sidecar: failed with exit code 3", "restarted 2 times").of(beside(lambda pod: sidecar_failed(pod, looping=True), policy="OnFailure")),
+    scenario("a sidecar that fails after the main container's success", "ProgramFailed", "container pytorch has succeeded, but container sidecar: failed with exit code 3", "restarted 2 times").of(beside(sidecar_failed, policy="OnFailure")),
     scenario("a pod and its log are gone", "ProgramFailed", "Worker-1 on node node-1: failed with exit code 1; its log is gone").of(removed(failed(1, run_policy={"cleanPodPolicy": "All"}))),
     scenario("a pod is gone, but for its last lines", "ModuleNotFound", "No module named 'einops'").of(removed(failed(1, message="\n".join(EINOPS)))),
     # the platform
     scenario("evicted", "Evicted", "low on resource: memory").of(beside(lambda pod: pod.evicted()), "request what it really uses"),
     scenario("evicted for a limit of the pod", "Evicted", "evicted by its node: Usage of EmptyDir").of(removed(beside(lambda pod: pod.evicted(message='Usage of EmptyDir volume "cache" exceeds the limit "1Gi".')))),
+    scenario("evicted and replaced", "Evicted", "low on resource").of(beside(lambda pod: pod.evicted(), policy="ExitCode")),
     scenario("node lost", "NodeLost", "lost with its node", "the operator replaces such a replica").of(beside(lambda pod: pod.running().disrupted("DeletionByPodGC").failed(137))),
     scenario("preempted", "Preempted", "higher priority").of(beside(lambda pod: pod.failed(143).disrupted("PreemptionByScheduler"))),
     scenario("node shut down", "NodeShutdown", "shut down").of(beside(lambda pod: pod.evicted("Terminated", "Pod was terminated in response to imminent node shutdown."))),
@@ -738,14 +707,14 @@ SCENARIOS = (
     *(scenario(name, reason).of(beside(lambda pod: pod.waiting("ContainerCreating", ""), events=not_mounted(name))) for name, reason in zip(NOT_MOUNTED, ("VolumeAttachedElsewhere", "ConfigMapNotFound"), strict=True)),
     scenario("a Secret for pulling that does not exist", "SecretNotFound", "the Secret ghcr-cred of imagePullSecrets was not found, and the image docker.io/me/secret:1 cannot be pulled: pull access").of(waiting("ImagePullBackOff", DENIED, events=[event("uid-demo-worker-0", "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (ghcr-cred); attempting to pull the image may not succeed.")])),
     scenario("key of a volume", "KeyNotFound", 'the volume "cfg" has no key "train.yaml"').of(creating("FailedMount", 'MountVolume.SetUp failed for volume "cfg" : configmap references non-existent config key: train.yaml', template=WORDS)),
+    scenario("volumes of which the kubelet says nothing", "VolumesNotReady", "its volumes or network are not ready").of(beside(lambda pod: pod.waiting("ContainerCreating", ""))),
+    scenario("volumes that are ready, and nothing else", "PullingImage", "may still be pulling the image").of(beside(lambda pod: pod.waiting("ContainerCreating", "")._condition("PodReadyToStartContainers", "True"))),
     # the scheduler
     *(scenario(name, *cause).of(unschedulable(said)) for name, said, *cause in UNSCHEDULABLE),
     scenario("GPUs in use", "InsufficientResources", "nvidia.com/gpu").of(unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")])),
     scenario("GPUs in use, and a node group that may not grow", "InsufficientResources", "; pod didn't trigger scale-up: 1 max").of(unschedulable(GPUS, events=[event("uid-demo-worker-1", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", warning=False)]), "or raise the maximum size of the node group"),
     scenario("GPUs on no node", "NodeTooSmall", "nvidia.com/gpu=8", "the largest has 4").of(unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="4"), node("node-2")])),
     scenario("taint, by a scheduler that does not name it", "UntoleratedTaint", "the nodes have the taints gpu=only").of(unschedulable("0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/1 nodes", template={"tolerations": [{"key": "lab", "operator": "Exists"}, {"key": "team", "operator": "Exists"}]}, nodes=[{**node(), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}, {"key": "lab", "effect": "NoSchedule"}, {"key": "gpu", "value": "only", "effect": "NoSchedule"}]}}])),
-    scenario("GPUs in use, of a node without the taint of others", "InsufficientResources", "nvidia.com/gpu").of(unschedulable("0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s).", container=EIGHT_GPUS, template={"tolerations": [{"key": "gpu", "operator": "Exists"}]}, nodes=[tainted(node("node-1", nvidia_com_gpu="16"), "gpu"), tainted(node("node-2", nvidia_com_gpu="8"), "team")])),
-    scenario("taint, of a node that is short of disk", "UntoleratedTaint", "have the taints node.kubernetes.io/disk-pressure").of(unschedulable("0/1 nodes are available: 1 node(s) had untolerated taint(s).", nodes=[tainted(node("node-1"), "node.kubernetes.io/disk-pressure")])),
     scenario("selector, of a label that no node has", "NodeSelector", "no node has the label gpu=a100").of(beside(lambda pod: pod.unschedulable("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"), template={"nodeSelector": {"gpu": "a100", "disk": "ssd"}}, nodes=[{**node(), "metadata": {"name": "node-1", "labels": {"disk": "ssd"}}}])),
     scenario("scheduling gate", "SchedulingGated", "kueue.x-k8s.io/topology").of(beside(gated)),
     scenario("no scheduler", "NoScheduler", '"volcano"').of(found({"Worker-0": lambda pod: pod, "Worker-1": running}, template={"schedulerName": "volcano"})),
@@ -767,7 +736,6 @@ SCENARIOS = (
     scenario("a framework's function raises", "FrameworkError", "pytorch", "KeyError: 'size'").of(found(operator=False, events=RAISED)),
     scenario("the operator died before a pod ended", "NoOperator", "Worker-1 ended 18 min ago", now=NOW + 1080).of(then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)})),
     scenario("a pod was deleted while no operator was running", "Deleted", "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 failed because of it", now=NOW + 1080).of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": deleted}, logs={"demo-worker-0": RESET})),
-    scenario("an image that cannot be pulled for a restart in place", "ImageNotFound", "manifest unknown", now=NOW + 600).of(beside(without_its_image, policy="OnFailure", run_policy={"restartScope": "Job", "restartMethod": "Auto"})),
     scenario("all restart, and one takes long to stop", "SIGKILL", "Worker-1", now=NOW + 100).of(failed(137, policy="OnFailure", run_policy={"restartScope": "Job"})),
     scenario("another's finalizer on the job", "Deleting", "example.com/hold", "its pods are still running").of(deleted_with("example.com/hold")),
     scenario("another's finalizer on a pod", "FinalizerStuck", "example.com/hold").of(beside(held_by_another)),
@@ -781,11 +749,9 @@ SCENARIOS = (
     scenario("a deadline, and a replica that waits for something else", "DeadlineExceeded", "; the last line of Worker-1: Lock 7 not").of(ended_by_limit("DeadlineExceeded", AT_BARRIER, (*STEPS[:1], *["Lock 7 not acquired, waiting 0.05 s"] * 9), AT_BARRIER), "if it hung, see what Worker-1 waited for: while it runs"),
     scenario("stalled by a thread that has ended", "StorageFailed", "Worker-1", "Errno 116", "; PyTorchJob demo has reported").of(stalled(worker_0=STEPS, worker_1=DIED)),
     # what is in the answer, too
-    scenario("a container of a job that has succeeded", "Succeeded").of(found({"Master-0": lambda pod: sidecar_failed(pod, looping=False), "Worker-0": lambda pod: pod.succeeded()}, replicas={"Master": 1, "Worker": 1}), "container sidecar: failed with exit code 3"),
     scenario("nodes that are avoided", "SIGKILL").of(found({"Worker-0": lambda pod: pod.failed(137), "Worker-1": lambda pod: pod.failed(1)}, policy="OnFailure", run_policy={"nodeLossSeconds": 30}), "new pods avoid node node-1: 2 pods failed or were lost there"),
     scenario("a pod that may run twice", "NodeDoesNotAnswer").of(found({"Worker-0": running, "Worker-1": stuck_on}, run_policy={"nodeLossSeconds": 30}), "kubectl annotate pod demo-worker-1 kueue.x-k8s.io/safe-to-forcefully-delete=true"),
     scenario("torchrun alone, while it runs", "Running").of(both_running(**NO_RENDEZVOUS), "torchrun has no rendezvous"),
-    scenario("torchrun alone, when it has failed", "ProgramFailed").of(failed(1, **NO_RENDEZVOUS), "torchrun has no rendezvous"),
     scenario("scaled in vain", "Running").of(both_running(events=[event(job_manifest(PYTORCH, {})["metadata"]["uid"], "SpecWarning", "Scaling Worker does not affect running replicas")]), "Scaling Worker does not affect running replicas"),
     scenario("no room, and a node that comes", "InsufficientResources").of(found({"Worker-0": running, "Worker-1": lambda pod: pod.unschedulable("0/3 nodes are available: 3 Insufficient cpu.")}, events=[event("uid-demo-worker-1", "TriggeredScaleUp", "pod triggered scale-up: [{gpu 2->3 (max: 5)}]", warning=False)]), "the cluster autoscaler adds a node: pod triggered scale-up: [{gpu 2->3 (max: 5)}]"),
 )  # fmt: skip

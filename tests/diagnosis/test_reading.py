@@ -251,7 +251,7 @@ async def test_the_cause_is_named_an_hour_after_the_pods_are_gone() -> None:
     named = [one.name for one in SEEDED if await an_hour_later(one, kept(one.found)) == one.reason]
     without = [one.name for one in SEEDED if await an_hour_later(one, ABSENT) == one.reason]
     assert len(named) >= 0.94 * len(SEEDED), {one.name for one in SEEDED} - {*named}
-    assert len(without) >= 0.84 * len(SEEDED)
+    assert len(without) >= 0.8 * len(SEEDED)
 
 
 @pytest.mark.parametrize("answer", [FORBIDDEN, Response(200, b'{"metadata": {"ownerReferences": [{"uid": "another"}]}}')])
