@@ -69,6 +69,7 @@ from .client.config import find_cluster as find_cluster
 from .client.errors import ClientError as ClientError
 from .client.errors import StatusError as StatusError
 from .client.errors import TransportError as TransportError
+from .client.http1 import Route as Route
 from .client.request import Request as Request
 from .client.request import Response as Response
 from .client.request import Transport as Transport

@@ -32,7 +32,7 @@ async def dashboard(
     cluster = await find_cluster(kubeconfig, context)
     transport = HttpTransport(cluster)
     try:
-        where = f"{context}, {cluster.base_url}" if context else cluster.base_url
+        where = f"{context}, {cluster.route.base_url}" if context else cluster.route.base_url
         async with serve_dashboard(transport, frameworks, where=where, namespace=namespace, port=port) as address:
             yield address
     except OSError as error:

@@ -77,7 +77,7 @@ async def connected(place: Place) -> AsyncIterator[Api]:
     except StatusError as error:
         raise UserError(explained(error), JOB_FAILED) from None
     except ClientError as error:
-        text = f"the API server at {cluster.base_url} does not answer: {error}"
+        text = f"the API server at {cluster.route.base_url} does not answer: {error}"
         raise UserError(f"{text}; check the kubeconfig with: kubectl cluster-info", JOB_FAILED) from None
     except ExceptionGroup as group:
         first = first_of(group)

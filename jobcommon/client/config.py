@@ -20,6 +20,7 @@ import yaml
 
 from jobcommon.client import proxy
 from jobcommon.client.errors import TransportError
+from jobcommon.client.http1 import Route
 from jobcommon.client.impersonation import Headers, impersonation
 from jobcommon.client.kubernetes_config import readers
 from jobcommon.client.plain_kubeconfig import PlainConfiguration, read_plain
@@ -39,11 +40,8 @@ class ConfigError(TransportError):
 class Access:
     """The address of the API server and the current credentials. `authorization` is the header's value, None without one."""
 
-    base_url: str
+    route: Route
     authorization: str | None = field(repr=False)
-    ssl_context: ssl.SSLContext | None
-    server_name: str | None
-    proxy: str | None
     namespace: str
     stale_at: float | None
     """When to read it again (seconds since the epoch); None: only when the server refuses it."""
@@ -74,24 +72,9 @@ class Cluster:
         self._refresh_error: ConfigError | None = None
 
     @property
-    def base_url(self) -> str:
-        """See `Endpoint.base_url`."""
-        return self._access.base_url
-
-    @property
-    def ssl_context(self) -> ssl.SSLContext | None:
-        """See `Endpoint.ssl_context`."""
-        return self._access.ssl_context
-
-    @property
-    def server_name(self) -> str | None:
-        """See `Endpoint.server_name`."""
-        return self._access.server_name
-
-    @property
-    def proxy(self) -> str | None:
-        """See `Endpoint.proxy`."""
-        return self._access.proxy
+    def route(self) -> Route:
+        """See `Endpoint.route`."""
+        return self._access.route
 
     @property
     def namespace(self) -> str:
@@ -281,11 +264,8 @@ class ServiceAccount:
             raise ConfigError(f"{self.directory}: {error}; {remedy}") from error
         origin = str(self.directory)
         return Access(
-            base_url=url,
+            Route(url, _ssl_context(origin, str(self.directory / "ca.crt")), None, _proxy(origin, url, None, self.environ)),
             authorization=f"Bearer {token}",
-            ssl_context=_ssl_context(origin, str(self.directory / "ca.crt")),
-            server_name=None,
-            proxy=_proxy(origin, url, None, self.environ),
             namespace=namespace,
             stale_at=self.now() + REFRESH_SECONDS,
         )
@@ -315,11 +295,8 @@ def access_of(
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
     return Access(
-        base_url=url,
+        Route(url, context, configuration.tls_server_name or None, _proxy(origin, url, configuration.proxy, environ)),
         authorization=authorization.strip() if authorization else None,
-        ssl_context=context,
-        server_name=configuration.tls_server_name or None,
-        proxy=_proxy(origin, url, configuration.proxy, environ),
         namespace=namespace,
         stale_at=stale_at,
         acting_as=acting_as,

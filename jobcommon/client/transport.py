@@ -34,23 +34,8 @@ class Endpoint(Protocol):
     """Where the API server is, and the credentials for it."""
 
     @property
-    def base_url(self) -> str:
-        """Scheme, host and port, and the path prefix if there is one; without a slash at the end."""
-        ...
-
-    @property
-    def ssl_context(self) -> ssl.SSLContext | None:
-        """For https."""
-        ...
-
-    @property
-    def server_name(self) -> str | None:
-        """The name in the server's certificate, if it is not the one in the URL."""
-        ...
-
-    @property
-    def proxy(self) -> str | None:
-        """The URL of the proxy to use."""
+    def route(self) -> Route:
+        """How to reach it. The URL has a path prefix if there is one, and no slash at its end."""
         ...
 
     @property
@@ -98,6 +83,11 @@ class StaticEndpoint:
     server_name: str | None = None
     proxy: str | None = None
     namespace: str = "default"
+
+    @property
+    def route(self) -> Route:
+        """See `Endpoint.route`."""
+        return Route(self.base_url, self.ssl_context, self.server_name, self.proxy)
 
     async def headers(self) -> Headers:
         """See `Endpoint.headers`."""
@@ -245,8 +235,7 @@ class HttpTransport:
 
     def _at(self) -> "_Origin":
         """The origin of the endpoint as it is now."""
-        endpoint = self._endpoint
-        route = Route(endpoint.base_url, endpoint.ssl_context, endpoint.server_name, endpoint.proxy)
+        route = self._endpoint.route
         if self._origin is None or self._origin.route != route:
             self._origin = _Origin.of(route)
         return self._origin

@@ -42,11 +42,11 @@ def kubeconfig(tmp_path: Path, user: dict[str, Any] = USER, name: str = "config"
 
 async def test_a_kubeconfig_says_where_and_who(tmp_path: Path) -> None:
     cluster = await find_cluster(kubeconfig(tmp_path), environ={})
-    assert (cluster.base_url, cluster.namespace) == ("https://example.test:6443", "team")
+    assert (cluster.route.base_url, cluster.namespace) == ("https://example.test:6443", "team")
     assert await cluster.headers() == (("Authorization", "Bearer t0ken"),)
-    assert cluster.ssl_context is not None
-    assert cluster.ssl_context.verify_mode is ssl.CERT_REQUIRED
-    assert cluster.proxy is None
+    assert cluster.route.ssl_context is not None
+    assert cluster.route.ssl_context.verify_mode is ssl.CERT_REQUIRED
+    assert cluster.route.proxy is None
 
 
 def _pair() -> dict[str, str]:
@@ -74,9 +74,9 @@ async def test_a_plain_kubeconfig_is_read_as_kubernetes_asyncio_reads_it(
     read = [await find_cluster(path, environ={}, now=lambda: 0.0)]
     monkeypatch.setattr("jobcommon.client.config.read_plain", lambda *_: None)
     read.append(await find_cluster(path, environ={}, now=lambda: 0.0))
-    one, other = (replace(vars(found)["_access"], ssl_context=None) for found in read)
+    one, other = (replace(vars(found)["_access"], route=found.route._replace(ssl_context=None)) for found in read)
     assert one == other
-    modes = [found.ssl_context.verify_mode if found.ssl_context is not None else None for found in read]
+    modes = [found.route.ssl_context.verify_mode if found.route.ssl_context is not None else None for found in read]
     assert modes[0] == modes[1]
 
 
@@ -92,7 +92,7 @@ async def test_a_plain_kubeconfig_is_read_as_kubernetes_asyncio_reads_it(
     ],
 )
 async def test_the_proxy_comes_from_the_environment(tmp_path: Path, environ: dict[str, str], proxy: str | None) -> None:
-    assert (await find_cluster(kubeconfig(tmp_path), environ=environ)).proxy == proxy
+    assert (await find_cluster(kubeconfig(tmp_path), environ=environ)).route.proxy == proxy
 
 
 #: What a variable excepts, a server, and whether the proxy is left out for it (golang.org/x/net/http/httpproxy).
@@ -123,7 +123,7 @@ NO_PROXY = [
 @pytest.mark.parametrize(("excepted", "server", "direct"), NO_PROXY)
 async def test_the_proxy_is_left_out_as_kubectl_does(tmp_path: Path, excepted: str, server: str, direct: bool) -> None:
     environ = {"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": excepted}
-    assert (await find_cluster(kubeconfig(tmp_path, server=server), environ=environ)).proxy == (
+    assert (await find_cluster(kubeconfig(tmp_path, server=server), environ=environ)).route.proxy == (
         None if direct else "http://proxy:1"
     )
 
@@ -312,7 +312,7 @@ async def test_a_service_account(tmp_path: Path) -> None:
     (tmp_path / "namespace").write_text("operators")
     time = [0.0]
     cluster = await find_cluster(environ=environ, service_account=tmp_path, now=lambda: time[0])
-    assert (cluster.base_url, cluster.namespace) == ("https://[fd00::1]:443", "operators")
+    assert (cluster.route.base_url, cluster.namespace) == ("https://[fd00::1]:443", "operators")
     assert await cluster.headers() == (("Authorization", "Bearer first"),)
     (tmp_path / "token").write_text("second")
     time[0] = 61.0

@@ -207,7 +207,7 @@ async def test_the_hook_of_an_official_client_renews_its_token() -> None:
     tokens = iter(("1", "2"))
     source.api_client.configuration.refresh_api_key_hook = lambda at: at.api_key.update(authorization=f"Bearer {next(tokens)}")
     first, second = await source.load(), await source.load()
-    assert (first.base_url, first.namespace, first.authorization) == ("http://server", "default", "Bearer 1")
+    assert (first.route.base_url, first.namespace, first.authorization) == ("http://server", "default", "Bearer 1")
     assert second.authorization == "Bearer 2"
 
 
