@@ -3,15 +3,13 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-import msgspec
-
 from jobcommon.api import kueue
 from jobcommon.api.gang import POD_GROUPS, GangScheduler
+from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import parse_time
-from jobcommon.api.view import decoder
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
-from jobcommon.client.responses import response_error
+from jobcommon.client.responses import answered
 from jobcommon.framework import Framework
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
@@ -67,7 +65,7 @@ async def asked_until_answered(ask: Callable[[], Awaitable[T]], clock: Clock, lo
     while True:
         try:
             return await ask()
-        except (ClientError, msgspec.DecodeError) as error:
+        except ClientError as error:
             log.warning(f"cannot find out {what}", error=str(error))
             await clock.sleep(delay)
             delay = min(delay * 2.0, MAX_RETRY_SECONDS)
@@ -82,12 +80,12 @@ async def holder_of(transport: Transport, lease: str, now: float) -> str:
     response = await transport.send(Request("GET", "/apis/coordination.k8s.io/v1/leases", query))
     if response.status in (403, 404):
         return ""
-    if response.status >= 400:
-        raise response_error(response)
-    for found in _leases(response.body).items:
-        renewed = parse_time(found.spec.renew_time)
-        if found.spec.holder_identity and renewed is not None and now < renewed + (found.spec.lease_duration_seconds or 0):
-            return f"another controller of the kind, {found.spec.holder_identity}, holds lease {found.metadata.key}"
+    for found in mappings_in(answered(response).get("items")):
+        metadata, spec = mapping_of(found.get("metadata")), mapping_of(found.get("spec"))
+        holder, renewed = spec.get("holderIdentity"), parse_time(spec.get("renewTime"))
+        if holder and renewed is not None and now < renewed + (spec.get("leaseDurationSeconds") or 0):
+            lease = f"{metadata.get('namespace')}/{metadata.get('name')}"
+            return f"another controller of the kind, {holder}, holds lease {lease}"
     return ""
 
 
@@ -96,9 +94,7 @@ async def read_object(transport: Transport, path: str) -> dict[str, Any] | None:
     response = await transport.send(Request("GET", path))
     if response.status in (401, 403, 404):
         return None
-    if response.status >= 400:
-        raise response_error(response)
-    return msgspec.json.decode(response.body, type=dict[str, Any])
+    return answered(response)
 
 
 async def _first(transport: Transport, candidates: Sequence[GangScheduler]) -> GangScheduler | None:
@@ -112,44 +108,4 @@ async def _serves_pod_groups(transport: Transport, api_version: str) -> bool:
     response = await transport.send(Request("GET", f"/apis/{api_version}"))
     if response.status == 404:
         return False
-    if response.status >= 400:
-        raise response_error(response)
-    return any(resource.name == POD_GROUPS for resource in _resources(response.body).resources)
-
-
-class _Resource(msgspec.Struct):
-    name: str = ""
-
-
-class _Resources(msgspec.Struct):
-    resources: list[_Resource] = []
-
-
-_resources = decoder(_Resources)
-
-
-class _LeaseMetadata(msgspec.Struct):
-    namespace: str = ""
-    name: str = ""
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-
-class _LeaseSpec(msgspec.Struct, rename="camel"):
-    holder_identity: str | None = None
-    renew_time: str | None = None
-    lease_duration_seconds: int | None = None
-
-
-class _Lease(msgspec.Struct):
-    metadata: _LeaseMetadata = msgspec.field(default_factory=_LeaseMetadata)
-    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
-
-
-class _Leases(msgspec.Struct):
-    items: list[_Lease] = []
-
-
-_leases = decoder(_Leases)
+    return any(resource.get("name") == POD_GROUPS for resource in mappings_in(answered(response).get("resources")))
