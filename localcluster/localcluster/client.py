@@ -4,7 +4,7 @@ from localcluster.apiserver import ADMIN, ApiError
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.apiserver.users import MASTERS
 from localcluster.cluster import EMBEDDED, REAL, background
-from localcluster.credentials import Certificate, self_signed, write_secret
+from localcluster.credentials import self_signed, write_secret
 from localcluster.errors import ClientError, StatusError, TransportError
 from localcluster.http_client import Endpoint
 from localcluster.kubeconfig import KubeconfigError, check_free, kubeconfig, written
@@ -14,7 +14,7 @@ from localcluster.request import JSON, MERGE_PATCH, Request, Response, Transport
 from localcluster.scratch import scratch_directory
 
 __all__ = [
-    "ADMIN", "EMBEDDED", "JSON", "MASTERS", "MERGE_PATCH", "REAL", "Api", "ApiError", "Certificate", "ClientError",
+    "ADMIN", "EMBEDDED", "JSON", "MASTERS", "MERGE_PATCH", "REAL", "Api", "ApiError", "ClientError",
     "Endpoint", "InProcessTransport", "KubeconfigError", "LogOptions", "PodBackend",
     "Request", "Response", "StatusError", "Transport", "TransportError", "background", "check_free", "kubeconfig",
     "scratch_directory", "self_signed", "write_secret", "written",

@@ -6,7 +6,7 @@ it is asked for: processes of their own, reached over HTTPS, and the same kubele
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 from localcluster import envtest
 from localcluster.apiserver import ADMIN, ApiServer, Env, serve
+from localcluster.apiserver.http import Running
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.controllers import Controllers
 from localcluster.credentials import Credentials
@@ -21,7 +22,7 @@ from localcluster.http_client import HttpTransport
 from localcluster.kubeconfig import kubeconfig
 from localcluster.kubelet.kubelet import Kubelet
 from localcluster.kubelet.options import PYTHON, KubeletOptions, host_environment
-from localcluster.kubelet.server import serve_node
+from localcluster.kubelet.server import NodeServer, serve_node
 from localcluster.pod_backend import PodBackend
 from localcluster.request import Transport
 from localcluster.scratch import scratch_directory
@@ -70,55 +71,44 @@ async def local_cluster(
     async with AsyncExitStack() as stack:
         directory = stack.enter_context(scratch_directory())
         credentials = Credentials.fresh()
-        if server == REAL:
-            started = await _real(stack, directory, credentials, port)
-        else:
-            started = await _embedded(stack, credentials, port)
-        if not node:
-            yield Cluster(started.url, credentials, started.transport(), None)
-            return
-        volumes = directory / "kubelet"
+        python, volumes = python or PYTHON, directory / "kubelet"
+        options = KubeletOptions(volumes, stop_grace=stop_grace, python=python, environment=host_environment(python))
         volumes.mkdir()
-        options = KubeletOptions(
-            volumes, started.url, stop_grace=stop_grace, port=started.kubelet_port, python=python or PYTHON,
-            environment=host_environment(python or PYTHON),
-        )  # fmt: skip
         if capacity is not None:
             options = replace(options, capacity={**options.capacity, **capacity}, enforce_resources=True)
-        kubelet = await stack.enter_async_context(Kubelet(started.transport(), options))
-        started.connect(kubelet)
-        yield Cluster(started.url, credentials, started.transport(), kubelet.backend)
+        if server == REAL:
+            servers, answers = await _real(stack, directory, credentials, port)
+            options = replace(options, server_url=servers.endpoint.base_url, port=answers.port)
+            transport: Transport = HttpTransport(servers.endpoint)
+            stack.push_async_callback(transport.close)
+        else:
+            running = await _embedded(stack, credentials, port)
+            options = replace(options, server_url=running.url)
+            transport = InProcessTransport(running.server)
+        if not node:
+            yield Cluster(options.server_url, credentials, transport, None)
+            return
+        kubelet = await stack.enter_async_context(Kubelet(transport, options))
+        if server == REAL:
+            answers.find, answers.backend = kubelet.pod, kubelet.backend
+        else:
+            running.pods = kubelet.backend
+            transport = InProcessTransport(running.server, pods=kubelet.backend)
+        yield Cluster(options.server_url, credentials, transport, kubelet.backend)
 
 
-@dataclass(frozen=True)
-class _Started:
-    """An API server that is up, with controllers. `transport` makes a client, `connect` gives it the node."""
-
-    url: str
-    transport: Callable[[], Transport]
-    connect: Callable[[Kubelet], None]
-    kubelet_port: int = 0
-
-
-async def _embedded(stack: AsyncExitStack, credentials: Credentials, port: int) -> _Started:
+async def _embedded(stack: AsyncExitStack, credentials: Credentials, port: int) -> Running:
     server = ApiServer(Env.system(), tokens={credentials.token: ADMIN})
     controllers = Controllers(server, root_ca=credentials.certificate.pem.decode())
     # The default namespace and ServiceAccounts exist before the first request.
     controllers.step()
     await stack.enter_async_context(background(controllers.run()))
-    context = credentials.certificate.server_context()
-    running = await stack.enter_async_context(serve(server, port=port, ssl_context=context))
-
-    def transport() -> Transport:
-        return InProcessTransport(server, pods=running.pods)
-
-    def connect(kubelet: Kubelet) -> None:
-        running.pods = kubelet.backend
-
-    return _Started(running.url, transport, connect)
+    return await stack.enter_async_context(serve(server, port=port, ssl_context=credentials.certificate.server_context()))
 
 
-async def _real(stack: AsyncExitStack, directory: Path, credentials: Credentials, port: int) -> _Started:
+async def _real(
+    stack: AsyncExitStack, directory: Path, credentials: Credentials, port: int
+) -> tuple[envtest.Servers, NodeServer]:
     assets = envtest.assets()
     if assets is None:
         raise envtest.StartError(f"set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)}")
@@ -130,17 +120,7 @@ async def _real(stack: AsyncExitStack, directory: Path, credentials: Credentials
     controllers = await stack.enter_async_context(envtest.controllers(assets, servers))
     for program in (servers.store, servers.program, controllers):
         await stack.enter_async_context(background(program.watch()))
-    node = await stack.enter_async_context(serve_node(servers.node, envtest.LOOPBACK))
-
-    def transport() -> Transport:
-        found = HttpTransport(servers.endpoint)
-        stack.push_async_callback(found.close)
-        return found
-
-    def connect(kubelet: Kubelet) -> None:
-        node.find, node.backend = kubelet.pod, kubelet.backend
-
-    return _Started(servers.endpoint.base_url, transport, connect, node.port)
+    return servers, await stack.enter_async_context(serve_node(servers.node, envtest.LOOPBACK))
 
 
 @asynccontextmanager

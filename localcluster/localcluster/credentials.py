@@ -31,13 +31,6 @@ class Certificate:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
-        return self._shown_by(context)
-
-    def client_context(self) -> ssl.SSLContext:
-        """A TLS context for a client that trusts, and is known by, this certificate alone."""
-        return self._shown_by(ssl.create_default_context(cadata=self.pem.decode()))
-
-    def _shown_by(self, context: ssl.SSLContext) -> ssl.SSLContext:
         # OpenSSL reads a key from a file only; the directory is private to this user and gone at once.
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "server.pem"

@@ -47,13 +47,15 @@ class Played:
         return 3
 
 
-async def test_a_kubelet_answers_the_holder_of_its_certificate() -> None:
+async def test_a_kubelet_answers_the_holder_of_its_certificate(tmp_path: Path) -> None:
     certificate = self_signed()
     async with serve_node(certificate, envtest.LOOPBACK) as node, aiohttp.ClientSession() as session:
         node.find = lambda namespace, name: POD if (namespace, name) == ("team", "web") else None
         node.backend = Played()  # type: ignore[assignment]
         root = f"https://{envtest.LOOPBACK}:{node.port}"
-        trusted = certificate.client_context()
+        trusted = ssl.create_default_context(cadata=certificate.pem.decode())
+        (tmp_path / "client.pem").write_bytes(certificate.key + certificate.pem)
+        trusted.load_cert_chain(tmp_path / "client.pem")
         answer = await session.get(f"{root}/containerLogs/team/web/main?tailLines=2", ssl=trusted)
         assert (answer.status, await answer.text()) == (200, "web main 2")
         for path, status in (("team/web/main?previous=true", 400), ("team/other/main", 404), ("team/web/side", 400)):

@@ -6,7 +6,7 @@ from localcluster.apiserver.builtin import BUILTIN
 from localcluster.apiserver.discovery import version_priority
 from localcluster.apiserver.resource import Resource, Scale, field_table
 from localcluster.apiserver.schema import compile_schema
-from localcluster.apiserver.storage import Change, Item, Obj, Storage
+from localcluster.apiserver.storage import Change, Obj, Storage
 
 
 def resources_of(definition: Obj) -> list[Resource]:
@@ -94,10 +94,6 @@ class Registry:
     def all(self) -> Iterator[Resource]:
         """Every served resource, built-in ones first."""
         return iter(tuple(self._index.values()))
-
-    def definitions(self) -> Iterator[Item]:
-        """The stored CustomResourceDefinitions."""
-        return self._storage.table(CRD_TABLE).items()
 
     def where(self, condition: Callable[[Resource], bool]) -> Iterator[Resource]:
         """The served resources that fulfil a condition."""

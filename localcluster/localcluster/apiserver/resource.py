@@ -18,7 +18,6 @@ from localcluster.apiserver.selectors import field as field_getter
 Obj = dict[str, Any]
 
 ALL_VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
-REVIEW_VERBS = ("create",)
 
 
 @dataclass(frozen=True, slots=True)
