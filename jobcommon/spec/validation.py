@@ -281,24 +281,8 @@ def _template_errors(framework: Framework, template: Mapping[str, Any], path: st
                 yield FieldError(f"{where}[{position}].{name}", advice)
         if not framework.container and not (isinstance(container.get("name"), str) and container["name"]):
             yield FieldError(f"{where}[{position}].name", "Required value")
-        yield from _length_errors(container, f"{where}[{position}]")
     if framework.container and not any(container.get("name") == framework.container for container in containers):
         yield FieldError(where, f'Required value: one container must be named "{framework.container}"')
-
-
-def _length_errors(container: Mapping[str, Any], where: str) -> Iterator[FieldError]:
-    """Variables and words that no process can be started with."""
-    texts = []
-    if _are_objects(env := container.get("env")):
-        texts += [(f"env[{at}].value", f"{one.get('name')}={one.get('value')}") for at, one in enumerate(env or ())]
-    for name in ("command", "args"):
-        if _are_words(words := container.get(name)):
-            texts += [(f"{name}[{at}]", word) for at, word in enumerate(words or ())]
-    for field, text in texts:
-        # A character has at most four bytes.
-        if 4 * len(text) >= MAX_VARIABLE and (size := len(text.encode(errors="replace")) + 1) > MAX_VARIABLE:
-            advice = "put it into a file, such as one in a ConfigMap volume"
-            yield FieldError(f"{where}.{field}", f"Too long: {size} bytes, and {_LIMIT}; {advice}")
 
 
 def _shape_errors(pod_spec: Mapping[str, Any], path: str) -> Iterator[FieldError]:

@@ -25,25 +25,35 @@ def finished(kind: str, policy: str | None, pods: dict[str, str], reason: str = 
     return plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), now)
 
 
-@pytest.mark.parametrize("kind", ["Succeeded", "Failed"])
-@pytest.mark.parametrize(("policy", "pods", "services"), [
-    pytest.param("Running", {"demo-worker-0"}, {"demo"}, id="Running"),
-    pytest.param("All", {"demo-worker-0", "demo-worker-1", "demo-worker-2"}, {"demo"}, id="All"),
-    pytest.param("None", set(), set(), id="None"),
-    pytest.param(None, {"demo-worker-0"}, {"demo"}, id="unset is Running"),
-    pytest.param("", {"demo-worker-0"}, {"demo"}, id="empty is Running"),
-])  # fmt: skip
-def test_clean_pod_policy_says_which_pods_of_a_finished_job_are_deleted(
-    kind: str, policy: str | None, pods: set[str], services: set[str]
+RUNS, ALL = {"demo-worker-0"}, {"demo-worker-0", "demo-worker-1", "demo-worker-2"}
+#: how the job has ended, its policy, its pods, the seconds since, and which pods are deleted, and whether the Services are
+ENDED: dict[str, tuple[str, str | None, dict[str, str], float, set[str], bool]] = {
+    **{f"{kind}, {policy}": (kind, policy, MIXED, GRACE_SECONDS, pods, policy != "None")
+       for kind in ("Succeeded", "Failed")
+       for policy, pods in (("Running", RUNS), ("All", ALL), ("None", set[str]()), (None, RUNS), ("", RUNS))},
+    "a success, unset": ("Succeeded", None, MIXED, 0, set(), False), "empty": ("Succeeded", "", MIXED, 0, set(), False),
+    "a failure, unset": ("Failed", None, MIXED, 0, RUNS, True), "no pods": ("Succeeded", "Running", {}, 0, set(), True),
+    "it starts": ("Succeeded", None, {"Worker-0": "scheduled"}, 0, set(), False),
+    "not on a node, for which it waits": ("Succeeded", None, {"Worker-0": "without_finalizer"}, 0, RUNS, True),
+    "it has ended": ("Succeeded", None, {"Worker-0": "running,succeeded"}, 0, set(), True),
+    "it is being deleted": ("Succeeded", None, {"Worker-0": "running,deleting"}, 0, set(), True),
+    "a moment is left": ("Succeeded", None, MIXED, GRACE_SECONDS - 1, set(), False),
+    "by another operator, whose clock is a little ahead": ("Succeeded", None, MIXED, -1, set(), False),
+    "by a wrong clock": ("Succeeded", None, MIXED, -3600, RUNS, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "policy", "pods", "after", "gone", "services"), ENDED.values(), ids=ENDED)
+def test_what_of_a_finished_job_is_deleted(
+    kind: str, policy: str | None, pods: dict[str, str], after: float, gone: set[str], services: bool
 ) -> None:
-    if kind == "Succeeded" and not policy:
-        early = finished(kind, policy, MIXED)
-        assert (deleted(early, "pods"), deleted(early, "services"), early.wake_at) == (set(), set(), START + GRACE_SECONDS)
-    decided = finished(kind, policy, MIXED, now=START + GRACE_SECONDS)
-    assert deleted(decided, "pods") == pods
-    assert deleted(decided, "services") == services
+    decided = finished(kind, policy, pods, now=START + after)
+    assert (deleted(decided, "pods"), bool(deleted(decided, "services"))) == (gone, services)
+    waits = not (gone or services or policy == "None")
+    assert decided.wake_at == (START + GRACE_SECONDS if waits else None)
     released = {action.name for action in decided.actions if isinstance(action, RemoveFinalizer)}
-    assert released == {"demo-worker-1", "demo-worker-2"}, "the finalizer of an ended pod is removed under every policy"
+    ended = {"demo-worker-1", "demo-worker-2"} if pods is MIXED else {"demo-worker-0"} if "succeeded" in str(pods) else set()
+    assert released == ended, "the finalizer of an ended pod is removed under every policy"
 
 
 OWN = "ValueError: no shard"
@@ -97,29 +107,6 @@ def test_the_last_lines_of_a_replica_that_ran_when_the_job_failed_are_recorded(
     )
 
 
-@pytest.mark.parametrize(("states", "may_end"), [
-    pytest.param("running", True, id="running"), pytest.param("scheduled", True, id="starting"),
-    pytest.param("without_finalizer", False, id="not on a node: it holds up the queue and adds nodes"),
-    pytest.param("running,succeeded", False, id="has ended"), pytest.param("running,deleting", False, id="is being deleted"),
-])  # fmt: skip
-def test_which_replicas_may_end_by_themselves(states: str, may_end: bool) -> None:
-    decided = finished("Succeeded", None, {"Worker-0": states})
-    assert (decided.wake_at == START + GRACE_SECONDS) == may_end
-    assert (deleted(decided, "pods") == {"demo-worker-0"}) == (states == "without_finalizer")
-    assert (deleted(decided, "services") == {"demo"}) != may_end, "until their end they resolve each other's names"
-
-
-@pytest.mark.parametrize(("ended", "may_end"), [
-    pytest.param(-59, True, id="a moment is left"), pytest.param(-60, False, id="over"),
-    pytest.param(1, True, id="by another operator, whose clock is a little ahead"),
-    pytest.param(3600, False, id="by a wrong clock"),
-])  # fmt: skip
-def test_the_time_after_success_is_bounded(ended: float, may_end: bool) -> None:
-    manifest = job_manifest(TEST_JOB, {"Worker": 1}, status=finished_status(at=START + ended))
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, {"Worker-0": "running"}), START)
-    assert (deleted(decided, "pods") == set()) == may_end
-
-
 STOPPED = ["BackoffLimitExceeded", "DeadlineExceeded", "InvalidSpec", "NoProgress", "PendingTooLong", "Stalled"]
 
 
@@ -133,10 +120,6 @@ def test_the_pods_of_a_stopped_job_end_and_stay_under_policy_none(reason: str) -
     )  # fmt: skip
     again = finished("Failed", "None", {"Worker-0": "running,expired"}, reason)
     assert not any(isinstance(action, Update | Delete) for action in again.actions), "it is asked once"
-
-
-def test_services_go_without_pods() -> None:
-    assert deleted(finished("Succeeded", "Running", {}), "services") == {"demo"}
 
 
 @pytest.mark.parametrize(("ttl", "completed", "now", "gone", "wake"), [

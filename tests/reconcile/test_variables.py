@@ -1,7 +1,5 @@
 """The variables of large jobs: what no process can be started with is refused, and the rest is made once for all pods."""
 
-import json
-
 import pytest
 
 from jobcommon.framework import Framework, Job, Replica
@@ -43,25 +41,6 @@ def test_every_variable_fits_or_the_job_is_refused(framework: Framework, workers
         assert f"spec.{framework.replica_specs}" in str(error)
         assert REFUSED[framework.kind] in str(error)
         assert "use at most some" in str(error)
-
-
-@pytest.mark.parametrize(("container", "field"), [
-    ({"env": [{"name": "A", "value": "x"}, {"name": "NAME", "value": "{}"}]}, "env[1].value"),
-    ({"command": ["sh", "-c", "NAME={}"]}, "command[2]"), ({"args": ["NAME={}"]}, "args[0]"),
-])  # fmt: skip
-@pytest.mark.parametrize(("letter", "size"), [("x", MAX_VARIABLE - 6), ("ü", MAX_VARIABLE // 2 - 3)])
-def test_variables_beyond_the_size_limit_are_refused(container: dict[str, object], field: str, letter: str, size: int) -> None:
-    def errors(length: int) -> list[str]:
-        made = template(PYTORCH)
-        given = json.loads(json.dumps(container).replace("{}", letter * length))
-        made["spec"]["containers"][0] |= given
-        job = read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": {"replicas": 1, "template": made}}))
-        return [str(error) for error in job.errors]
-
-    assert errors(size) == []
-    (error,) = errors(size + 1)
-    assert f"template.spec.containers[0].{field}: Too long" in error
-    assert f"Linux starts no process with a variable of more than {MAX_VARIABLE}" in error
 
 
 @pytest.mark.parametrize(("method", "size", "error"), [
