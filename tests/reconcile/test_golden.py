@@ -18,170 +18,82 @@ from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-SITUATIONS: dict[str, Callable[[], ClusterModel]] = {}
+Step = Callable[[ClusterModel], object]
 
 
-def situation(build: Callable[[], ClusterModel]) -> Callable[[], ClusterModel]:
-    SITUATIONS[build.__name__] = build
-    return build
-
-
-def started(policy: str = "ExitCode", **run_policy: object) -> ClusterModel:
-    world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy=policy, run_policy=run_policy).start()
-    world.tick(5)
-    return world
-
-
-@situation
-def new_job() -> ClusterModel:
-    return ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2}, run_policy={"activeDeadlineSeconds": 3600})
-
-
-@situation
-def all_replicas_run() -> ClusterModel:
-    world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2})
-    world.settle()
-    world.run()
-    return world
-
-
-@situation
-def nothing_to_do() -> ClusterModel:
-    return started()
-
-
-@situation
-def retryable_exit() -> ClusterModel:
-    world = started()
+def killed(world: ClusterModel) -> None:
     world.exit("demo-worker-1", 137, reason="OOMKilled")
-    return world
 
 
-@situation
-def retryable_exit_on_record() -> ClusterModel:
-    world = retryable_exit()
-    world.step()
-    return world
-
-
-@situation
-def permanent_exit() -> ClusterModel:
-    world = started()
-    world.exit("demo-worker-0", 1, message="ModuleNotFoundError: No module named 'torch'")
-    return world
-
-
-@situation
-def backoff_limit_used_up() -> ClusterModel:
-    world = started(backoffLimit=0)
-    world.exit("demo-master-0", 143)
-    return world
-
-
-@situation
-def success() -> ClusterModel:
-    world = started(ttlSecondsAfterFinished=60)
-    world.exit("demo-master-0", 0)
-    return world
-
-
-@situation
-def success_on_record() -> ClusterModel:
-    world = success()
-    world.step()
-    return world
-
-
-@situation
-def time_to_live_is_over() -> ClusterModel:
-    world = success_on_record()
-    world.settle()
-    world.tick(60)
-    return world
-
-
-@situation
-def suspended() -> ClusterModel:
-    world = started()
-    world.edit(suspend=True)
-    return world
-
-
-@situation
-def suspended_on_record() -> ClusterModel:
-    world = suspended()
-    world.step()
-    return world
-
-
-@situation
-def resumed() -> ClusterModel:
-    world = suspended()
+def stopped(world: ClusterModel) -> None:
     world.settle()
     world.stop_terminating().settle()
+
+
+def suspend(world: ClusterModel) -> None:
+    world.edit(suspend=True)
+
+
+def resume(world: ClusterModel) -> None:
     world.edit(suspend=False)
-    return world
 
 
-@situation
-def resumed_on_record() -> ClusterModel:
-    world = resumed()
+def recorded(world: ClusterModel) -> None:
     world.step()
-    return world
 
 
-@situation
-def evicted() -> ClusterModel:
-    world = started()
-    world.evict("demo-worker-0")
-    return world
+def done(world: ClusterModel) -> None:
+    world.exit("demo-master-0", 0)
 
 
-@situation
-def pods_scaled_down() -> ClusterModel:
-    world = started()
+def scaled_down(world: ClusterModel) -> None:
     world.scale("Worker", 1)
+
+
+EXPIRES = {"ttlSecondsAfterFinished": 60}
+IMPORT = "ModuleNotFoundError: No module named 'torch'"
+#: of a job that runs: its run policy, and what happens
+STARTED: dict[str, tuple[dict[str, int], list[Step]]] = {
+    "nothing_to_do": ({}, []),
+    "retryable_exit": ({}, [killed]), "retryable_exit_on_record": ({}, [killed, recorded]),
+    "permanent_exit": ({}, [lambda world: world.exit("demo-worker-0", 1, message=IMPORT)]),
+    "backoff_limit_used_up": ({"backoffLimit": 0}, [lambda world: world.exit("demo-master-0", 143)]),
+    "success": (EXPIRES, [done]), "success_on_record": (EXPIRES, [done, recorded]),
+    "time_to_live_is_over": (EXPIRES, [done, recorded, lambda world: world.settle(), lambda world: world.tick(60)]),
+    "suspended": ({}, [suspend]), "suspended_on_record": ({}, [suspend, recorded]),
+    "resumed": ({}, [suspend, stopped, resume]), "resumed_on_record": ({}, [suspend, stopped, resume, recorded]),
+    "evicted": ({}, [lambda world: world.evict("demo-worker-0")]),
+    "pods_scaled_down": ({}, [scaled_down]), "scaled_down_on_record": ({}, [scaled_down, recorded]),
+    **{f"main_container_{end}_beside_a_sidecar": ({}, [lambda world, code=code: world.put(
+        world.pods["demo-worker-1"].main_ended(code, at=world.now))]) for end, code in (("failed", 137), ("succeeded", 0))},
+    "stuck_on_a_dead_node": ({}, [lambda world: world.delete_pod("demo-worker-1").settle(), lambda world: world.tick(331)]),
+}  # fmt: skip
+#: of a new one: its workers, its run policy, and what happens
+CREATED: dict[str, tuple[int, dict[str, int], list[Step]]] = {
+    "new_job": (2, {"activeDeadlineSeconds": 3600}, []),
+    "all_replicas_run": (2, {}, [lambda world: world.settle(), lambda world: world.run()]),
+    "invalid_spec": (-1, {"backoffLimit": -1}, []),
+}
+SITUATIONS = [*STARTED, *CREATED]
+
+
+def situation(name: str) -> ClusterModel:
+    if name in CREATED:
+        workers, run_policy, steps = CREATED[name]
+        world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": workers}, run_policy=run_policy)
+    else:
+        run_policy, steps = STARTED[name]
+        world = ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": 2}, policy="ExitCode", run_policy=run_policy).start()
+        world.tick(5)
+    for happens in steps:
+        happens(world)
     return world
-
-
-@situation
-def scaled_down_on_record() -> ClusterModel:
-    world = pods_scaled_down()
-    world.step()
-    return world
-
-
-@situation
-def main_container_failed_beside_a_sidecar() -> ClusterModel:
-    world = started()
-    world.put(world.pods["demo-worker-1"].main_ended(137, at=world.now))
-    return world
-
-
-@situation
-def main_container_succeeded_beside_a_sidecar() -> ClusterModel:
-    world = started()
-    world.put(world.pods["demo-worker-1"].main_ended(0, at=world.now))
-    return world
-
-
-@situation
-def stuck_on_a_dead_node() -> ClusterModel:
-    world = started()
-    world.delete_pod("demo-worker-1").settle()
-    world.tick(331)
-    return world
-
-
-@situation
-def invalid_spec() -> ClusterModel:
-    return ClusterModel.of(TEST_JOB, {"Master": 1, "Worker": -1}, run_policy={"backoffLimit": -1})
 
 
 @pytest.mark.parametrize("name", sorted(SITUATIONS))
 def test_golden_plan(name: str) -> None:
     path = GOLDEN / f"plan_{name}.txt"
-    found = SITUATIONS[name]().step().describe() + "\n"
+    found = situation(name).step().describe() + "\n"
     if os.environ.get("GOLDEN") == "write":
         path.parent.mkdir(exist_ok=True)
         path.write_text(found)
@@ -194,7 +106,7 @@ UNUSED = [(name, feature) for name in sorted(SITUATIONS) for feature in FEATURES
 @pytest.mark.no_cover
 @pytest.mark.parametrize(("name", "feature"), UNUSED, ids=[f"{name}-{feature.__name__}" for name, feature in UNUSED])
 def test_an_operator_without_a_feature_that_the_job_does_not_use_decides_alike(name: str, feature: type[Part]) -> None:
-    world = SITUATIONS[name]()
+    world = situation(name)
     others = tuple(other for other in FEATURES if other is not feature)
     decided = plan(replace(world.framework, features=others), world.job, world.observed, world.now)
     assert f"{decided.describe()}\n" == (GOLDEN / f"plan_{name}.txt").read_text()
