@@ -249,9 +249,15 @@ def test_an_event_names_pods_that_are_given_up_later(state: str, after: int, why
     assert cluster.current == "Running"
 
 
+@pytest.mark.parametrize("grace", [{}, {"terminationGracePeriodSeconds": None}], ids=["unset", "null"])
 @pytest.mark.parametrize(("after", "replaced"), [(59, []), (60, ALL)])
-def test_where_no_webhook_answers_a_stop_is_tried_until_its_deadline(after: float, replaced: list[str]) -> None:
-    decided = second_attempt(RUNNING, NOW + after, backed_off=frozenset({IMAGES_LATER}))
+def test_where_no_webhook_answers_a_stop_is_tried_until_its_deadline(
+    after: float, replaced: list[str], grace: dict[str, None]
+) -> None:
+    job = a_job()
+    for spec in job["spec"][TEST_JOB.replica_specs].values():
+        spec["template"]["spec"] |= grace
+    decided = second_attempt(RUNNING, NOW + after, job, backed_off=frozenset({IMAGES_LATER}))
     assert (images(decided), deletes(decided)) == ({}, replaced)
 
 

@@ -175,13 +175,15 @@ AVOIDS: dict[str, tuple[Manifest, bool]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("affinity", [{}, {"affinity": None}, {"affinity": {"nodeAffinity": None}}], ids=["", "null", "nulls"])
 @pytest.mark.parametrize(("run_policy", "avoids"), AVOIDS.values(), ids=AVOIDS)
-def test_new_pods_prefer_other_nodes(run_policy: Manifest, avoids: bool) -> None:
+def test_new_pods_prefer_other_nodes(run_policy: Manifest, avoids: bool, affinity: Manifest) -> None:
     seen = [{"node": "once", "count": 1}, {"node": "twice", "count": 2}, {"node": "often", "count": 7}]
     manifest = a_job(status={"nodeFailures": seen}, **run_policy)
+    manifest["spec"][TEST_JOB.replica_specs]["Worker"]["template"]["spec"] |= affinity
     spec = pod_spec(manifest)
     if not avoids:
-        assert "affinity" not in spec
+        assert spec.get("affinity") == affinity.get("affinity")
         decided = decide(TEST_JOB, manifest, {**RUNNING, "Worker-0": "failed 137"})
         assert next_pass(manifest, decided)["status"]["nodeFailures"] == seen
         return
