@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from random import Random
 from typing import Any
 
@@ -26,13 +25,12 @@ from jobcommon.reconcile.node_loss import NodeLoss
 from jobcommon.reconcile.progress import ReportedProgress
 from jobcommon.reconcile.reports import Reporting
 from jobcommon.testutil.builders import Manifest, job_manifest, replica_spec, template
-from jobcommon.testutil.cluster_model import ClusterModel
+from jobcommon.testutil.cluster_model import FLAVOR, ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
 from jobcommon.testutil.node_model import PLENTY
-from jobcommon.testutil.platform_model import FLAVOR
 
 REFUSABLE = (FINALIZERS, IMAGES, "pods")
-Happening = Callable[[ClusterModel], None]
+Happening = Callable[[ClusterModel], object]
 
 
 def run_on(world: ClusterModel) -> None:
@@ -129,11 +127,6 @@ def scale(world: ClusterModel) -> None:
         world.scale(next(iter(world.job.replica_specs)), max(min(count, 1), leader.min_replicas))
 
 
-def fill(world: ClusterModel) -> None:
-    """Nodes fill up, or are free again."""
-    world.room = world.chance.choice([0, 2, 3, 100])
-
-
 def lose_node(world: ClusterModel) -> None:
     """The node of a pod falls silent."""
     if name := _any_running(world):
@@ -174,31 +167,6 @@ def _used(world: ClusterModel) -> int:
     return sum(pod.view.scheduled and pod.view.phase in ("Pending", "Running") for pod in world.pods.values())
 
 
-def run_long(world: ClusterModel) -> None:
-    """Nothing happens for a long time."""
-    world.wait(400)
-
-
-def spoil(world: ClusterModel) -> None:
-    """The nodes that pods get from now on cannot run them."""
-    world.trouble = world.chance.choice(["rejects", "volumes"])
-
-
-def ration(world: ClusterModel) -> None:
-    """A ResourceQuota allows fewer pods, or as many as are asked for."""
-    world.pods_allowed = world.chance.choice([3, 4, None])
-
-
-def share(world: ClusterModel) -> None:
-    """Kueue has quota for fewer workers, or for all."""
-    world.share = world.chance.choice([1, 2, None])
-
-
-def replace_job(world: ClusterModel) -> None:
-    """The user deletes the job and creates it again."""
-    world.replace_job()
-
-
 def hang(world: ClusterModel) -> None:
     """The program stops making steps."""
     if world.trains and world.program.hung_since is None:
@@ -210,29 +178,9 @@ def refuse(world: ClusterModel) -> None:
     world.refused = frozenset() if world.refused else frozenset({world.chance.choice(REFUSABLE)})
 
 
-def refuse_pods(world: ClusterModel) -> None:
-    """A webhook refuses pods, or takes them again."""
-    world.refused = frozenset() if world.refused else frozenset({"pods"})
-
-
 def forbid_logs(world: ClusterModel) -> None:
     """Logs cannot be read, or can again."""
     world.unkept = "" if world.unkept else world.words("not all logs and events of failed replicas are kept: forbidden")
-
-
-def preempt(world: ClusterModel) -> None:
-    """Kueue takes the quota, or gives it back."""
-    world.preempted = not world.preempted
-
-
-def close_quota(world: ClusterModel) -> None:
-    """There is no quota for new Workloads, or there is again."""
-    world.quota = not world.quota
-
-
-def hide_flavor(world: ClusterModel) -> None:
-    """The operator cannot see the ResourceFlavor, or can again."""
-    world.cluster = [] if world.cluster else [FLAVOR]
 
 
 def die(world: ClusterModel) -> None:
@@ -241,13 +189,46 @@ def die(world: ClusterModel) -> None:
         world.step(writes=world.chance.choice([0, 1, 2, 3]))
 
 
+def _becomes(name: str, *values: Any) -> Happening:
+    """The world's field of that name becomes one of the values."""
+    return lambda world: setattr(world, name, world.chance.choice(values))
+
+
+def _changes(name: str, usual: Any, other: Any) -> Happening:
+    """The world's field of that name becomes another than is usual, or is as usual again."""
+    return lambda world: setattr(world, name, other if getattr(world, name) == usual else usual)
+
+
+_FUNCTIONS = (
+    *(run_on, exit_one, blip, one_then_another, delete, succeed_one, evict, suspend, scale, lose_node, lose_nodes),
+    *(silence_nodes, restore_nodes, free_node, hang, refuse, forbid_logs, die, ClusterModel.replace_job),
+)
+EVENTS: Mapping[str, Happening] = {
+    **{happening.__name__: happening for happening in _FUNCTIONS},
+    "run_long": lambda world: world.wait(400),
+    # Nodes fill up, or are free again; those that pods get from now on cannot run them.
+    "fill": _becomes("room", 0, 2, 3, 100),
+    "spoil": _becomes("trouble", "rejects", "volumes"),
+    # A ResourceQuota allows fewer pods, or Kueue has quota for fewer workers, or each for all.
+    "ration": _becomes("pods_allowed", 3, 4, None),
+    "share": _becomes("share", 1, 2, None),
+    # Kueue takes the quota, has none for new Workloads, or the operator cannot see the ResourceFlavor.
+    "preempt": _changes("preempted", False, True),
+    "close_quota": _changes("quota", True, False),
+    "hide_flavor": _changes("cluster", [FLAVOR], []),
+    # A webhook refuses pods.
+    "refuse_pods": _changes("refused", frozenset(), frozenset({"pods"})),
+}
+"""All that may happen, by name."""
+
+
 @dataclass(frozen=True)
 class Feature:
     """An optional feature: the fields that turn it on, and what may happen because of it."""
 
     name: str
     run_policy: Mapping[str, Any] = field(default_factory=dict)
-    happenings: tuple[Happening, ...] = ()
+    happenings: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     queue: bool = False
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -260,53 +241,48 @@ _JOB = {"restartScope": "Job"}
 _REPORTS = {"reportProgress": True, "progressDeadlineSeconds": 60}
 _ELASTIC = {"minReplicas": 1, "maxReplicas": 4, "shrinkAfterSeconds": 20, "growAfterSeconds": 40}
 _NODES = (
-    *(fill, scale, evict, run_long, run_long, run_long, run_long, lose_nodes, lose_nodes, silence_nodes, free_node, free_node),
-    *(restore_nodes, spoil, ration, share, replace_job),
+    "fill scale evict run_long run_long run_long run_long lose_nodes lose_nodes silence_nodes free_node free_node "
+    "restore_nodes spoil ration share replace_job"
 )
 _HELPERS = ({"name": "prepare", "image": "prepare"}, {"name": "proxy", "image": "proxy", "restartPolicy": "Always"})
 FEATURES: Mapping[str, Feature] = {
     one.name: one
     for one in (
-        Feature("attempts", _JOB, (one_then_another, blip, succeed_one)),
-        Feature("in-place", {**_JOB, "restartMethod": "Auto"}, (blip, die)),
+        Feature("attempts", _JOB, "one_then_another blip succeed_one"),
+        Feature("in-place", {**_JOB, "restartMethod": "Auto"}, "blip die"),
         Feature("elastic", {**_JOB, "elastic": _ELASTIC}, _NODES),
         Feature("elastic-in-place", {**_JOB, "restartMethod": "Auto", "elastic": _ELASTIC}, _NODES),
-        Feature("progress", _REPORTS, (blip, exit_one)),
-        Feature("stall-restart", {**_REPORTS, **_JOB, "stallAction": "Restart"}, (hang,)),
-        Feature("stall-fail", {**_REPORTS, "stallAction": "Fail"}, (hang,)),
-        Feature("kept-logs", {"keepFailedLogs": True}, (forbid_logs, exit_one)),
-        Feature("pending", {"pendingDeadlineSeconds": 60}, (fill, evict)),
-        Feature("pending-restart", {**_JOB, "pendingDeadlineSeconds": 60, "pendingDeadlineAction": "Restart"}, (fill, evict)),
-        Feature("node-loss", {"nodeLossSeconds": 20}, (lose_node,), annotations={labels.SAFE_TO_DELETE: "true"}),
-        Feature("avoided-nodes", {"avoidFailedNodes": True}, (exit_one, evict)),
-        Feature("gang", {}, (fill, evict), {"gang": NATIVE}),
-        Feature("kueue", {}, (preempt, close_quota, hide_flavor), {"kueue": True}, queue=True),
+        Feature("progress", _REPORTS, "blip exit_one"),
+        Feature("stall-restart", {**_REPORTS, **_JOB, "stallAction": "Restart"}, "hang"),
+        Feature("stall-fail", {**_REPORTS, "stallAction": "Fail"}, "hang"),
+        Feature("kept-logs", {"keepFailedLogs": True}, "forbid_logs exit_one"),
+        Feature("pending", {"pendingDeadlineSeconds": 60}, "fill evict"),
+        Feature("pending-restart", {**_JOB, "pendingDeadlineSeconds": 60, "pendingDeadlineAction": "Restart"}, "fill evict"),
+        Feature("node-loss", {"nodeLossSeconds": 20}, "lose_node", annotations={labels.SAFE_TO_DELETE: "true"}),
+        Feature("avoided-nodes", {"avoidFailedNodes": True}, "exit_one evict"),
+        Feature("gang", {}, "fill evict", {"gang": NATIVE}),
+        Feature("kueue", {}, "preempt close_quota hide_flavor", {"kueue": True}, queue=True),
         Feature(
             "tolerance",
             {},
-            (exit_one, succeed_one),
+            "exit_one succeed_one",
             framework=TF,
             spec={"enableDynamicWorker": True},
             policies=("ExitCode", "Never"),
         ),
-        Feature("always", {}, (exit_one,), framework=TF, policies=("Always",)),
+        Feature("always", {}, "exit_one", framework=TF, policies=("Always",)),
         Feature("active-deadline", {"activeDeadlineSeconds": 900}),
-        Feature("backoff-limit", {"backoffLimit": 2}, (exit_one, succeed_one)),
-        Feature("clean-all", {"cleanPodPolicy": "All"}, (exit_one,)),
-        Feature("suspension", {}, (suspend,)),
-        Feature("scaling", {}, (scale,)),
-        Feature("refusals", {}, (refuse,)),
-        Feature("crashes", {}, (die, die)),
+        Feature("backoff-limit", {"backoffLimit": 2}, "exit_one succeed_one"),
+        Feature("clean-all", {"cleanPodPolicy": "All"}, "exit_one"),
+        Feature("suspension", {}, "suspend"),
+        Feature("scaling", {}, "scale"),
+        Feature("refusals", {}, "refuse"),
+        Feature("crashes", {}, "die die"),
     )
 }
-QUIET = {
-    *(run_on, run_long, fill, free_node, restore_nodes, spoil, ration, share, die, forbid_logs, hide_flavor, refuse),
-    refuse_pods,
-}
+QUIET = "run_on run_long fill free_node restore_nodes spoil ration share die forbid_logs hide_flavor refuse refuse_pods"
 """What is no reason to restart a program that runs."""
-COMMON: tuple[Happening, ...] = (run_on, run_on, run_on, exit_one, delete)
-EVENTS = {event.__name__: event for event in (*COMMON, refuse_pods, *chain(*(one.happenings for one in FEATURES.values())))}
-"""All that may happen, by name."""
+COMMON: tuple[str, ...] = ("run_on", "run_on", "run_on", "exit_one", "delete")
 
 
 def _always(_: Job) -> bool:

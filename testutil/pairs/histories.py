@@ -9,11 +9,10 @@ from random import Random
 
 from jobcommon.reconcile.plan import Urgency
 from jobcommon.testutil.builders import START
-from jobcommon.testutil.cluster_model import ClusterModel
+from jobcommon.testutil.cluster_model import FLAVOR, ClusterModel
 from jobcommon.testutil.node_model import PLENTY
+from jobcommon.testutil.oracles import Oracles
 from jobcommon.testutil.pairs.features import COMMON, EVENTS, FEATURES, KINDS, QUIET, world_of
-from jobcommon.testutil.pairs.oracles import Oracles
-from jobcommon.testutil.platform_model import FLAVOR
 
 LENGTH = 14
 
@@ -67,17 +66,17 @@ def _history(
         if problems := list(oracles.look()):
             return world, problems
         for number in range(LENGTH):
-            own = features[number % 2].happenings
-            happening = chance.choice([EVENTS[name] for name in events] or (*COMMON, *own, *own))
-            if happening not in QUIET:
+            own = features[number % 2].happenings.split()
+            happening = chance.choice(events or (*COMMON, *own, *own))
+            if happening not in QUIET.split():
                 oracles.members.disturbed()
-            happening(world)
+            EVENTS[happening](world)
             if not world.exists:
                 return world, []
             world.react()
             world.wait(0)
             if problems := list(oracles.look()):
-                return world, [f"{problem} [after {happening.__name__}]" for problem in problems]
+                return world, [f"{problem} [after {happening}]" for problem in problems]
         _finish(world)
         return world, list(oracles.at_end())
     except AssertionError as error:

@@ -27,7 +27,7 @@ from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.invariants import check_deeds, check_plan
-from jobcommon.testutil.pairs.oracles import Oracles
+from jobcommon.testutil.oracles import Oracles
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.injection import FaultyLinks
 from jobcommon.testutil.sim.loop import PROCESS, DeadlockError, SimLoop

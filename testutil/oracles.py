@@ -9,7 +9,7 @@ from jobcommon.framework import FINALIZER
 from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.slots import is_spare
 from jobcommon.testutil.cluster_model import ClusterModel
-from jobcommon.testutil.pairs.members import Members
+from jobcommon.testutil.members import Members
 
 SLACK = 15.0
 CONFIRM = 15.0
