@@ -5,9 +5,11 @@ Texts of kubelet, scheduler, admission and Kueue are those of Kubernetes 1.29 to
 
 # ruff: noqa: E501  recorded texts, as they come
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from jobcommon.api.observed import Observed, Rejection
@@ -21,12 +23,14 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan
 from jobcommon.spec import read_job
-from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, services_of
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
 
 NOW = START + 100
+MESSAGES: dict[str, Any] = tomllib.loads((Path(__file__).parent / "messages.toml").read_text(encoding="utf-8"))
+TEXTS = MESSAGES["texts"]
+SAID = {row["name"]: row["said"][-1] for row in MESSAGES["creating"]}
 Change = Callable[[Pod], Pod]
 
 
@@ -249,12 +253,6 @@ EINOPS = ("Traceback (most recent call last):", "ModuleNotFoundError: No module 
 NO_MASTER = "The client socket has failed to connect to any network address of (nosuch.corp, 29500). The IPv4 network addresses of (nosuch.corp, 29500) cannot be retrieved (gai error: -2 - Name or service not known)."  # fmt: skip
 NO_ADDRESS = "[W1126 12:40:01.1 socket.cpp:767] [c10d] The IPv6 network addresses of ({}, 23456) cannot be retrieved (gai error: -2 - Name or service not known)."
 NO_RANK_0 = "torch.distributed.DistStoreError: wait timeout after 60000ms, keys: /default_pg/0//cpu//0/0"
-FRAMES = (
-    "Exception raised from throwTimeoutError at /__w/pytorch/pytorch/torch/csrc/distributed/c10d/socket.cpp:1030 (most recent call first):",
-    "frame #2: c10::DistNetworkError::DistNetworkError(c10::SourceLocation, std::__cxx11::basic_string<char>) + 0x72 (0x7f60546fc022 in /lib/libc10.so)",
-    "<omitting python frames>",
-    "frame #38: _start + 0x21 (0x55847288d081 in /usr/bin/python)",
-)
 ALONE = "Timed out after 61 seconds waiting for clients. 1/2 clients joined."
 
 
@@ -451,15 +449,6 @@ def recorded(later: Found) -> Found:
     return replace(later, job={**later.job, "status": decided.status.to_json()})
 
 
-ILLEGAL = (
-    "[rank3]:[E1126 11:02:31.402 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank 3] Process group watchdog thread "
-    "terminated with exception: CUDA error: an illegal memory access was encountered\n"
-    "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n\n"
-    "frame #4: clone + 0x3f (0x7f2a1d12a850 in /usr/lib/x86_64-linux-gnu/libc.so.6)\n\n"
-    "terminate called after throwing an instance of 'c10::DistBackendError'"
-)
-
-
 SPAWNING = (EINOPS[0], '  File "<string>", line 1, in <module>', '  File "train.py", line 2, in <module>', "    mp.set_start_method('spawn')", "RuntimeError: context has already been set")  # fmt: skip
 
 
@@ -477,10 +466,6 @@ def deleted_with(finalizer: str) -> Found:
 RAISED = [event("uid-demo", "InternalError", "KeyError: 'size'")]
 EARLIER = {"replica": "Worker-1", "pod": "other", "reason": "SIGKILL", "exitCode": 137, "time": format_time(START - 7200)}
 TRACEBACK = ("epoch 3 loss 0.12", "Traceback (most recent call last):", '  File "train.py", line 12, in <module>', "    return self.fc(x)", "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x784 and 100x10)")  # fmt: skip
-QUOTA = 'pods "demo-worker-0" is forbidden: exceeded quota: team, requested: cpu=2, used: cpu=9, limited: cpu=10'
-POLICY = "ValidatingAdmissionPolicy 'no-latest' with binding 'all' denied request: images must not be :latest"
-WEBHOOK = 'admission webhook "policy.example.com" denied the request: team label is required'
-NO_RIGHT = 'pods is forbidden: User "system:serviceaccount:kubeflow:training-operator" cannot create resource "pods" in API group "" in the namespace "default"'  # fmt: skip
 GPUS = "0/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
 EIGHT_GPUS = {"resources": {"limits": {"nvidia.com/gpu": 8}}}
 OWN = replace(PYTORCH, options=Options(kueue=True))
@@ -495,11 +480,7 @@ POD_GROUP = {
     "status": {"phase": "Pending", "conditions": [{"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "2/2 tasks in gang unschedulable", "lastTransitionTime": "2023-11-14T22:10:00Z"}]},
 }  # fmt: skip
 NATIVE_GROUP = {"metadata": {"name": "demo"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}, "status": {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "False", "reason": "Unschedulable", "message": "pod group is unschedulable", "lastTransitionTime": "2023-11-14T22:10:00Z"}]}}  # fmt: skip
-BACK_OFF = 'Back-off pulling image "me/train:v9"'
-NOT_THERE = f'{BACK_OFF}: ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/me/train:v9": failed to resolve reference "docker.io/me/train:v9": docker.io/me/train:v9: not found'  # fmt: skip
-DENIED = 'failed to pull and unpack image "docker.io/me/secret:1": failed to resolve reference "docker.io/me/secret:1": pull access denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed'  # fmt: skip
 NO_COMMAND = 'failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: exec: "trainn.sh": executable file not found in $PATH'  # fmt: skip
-NO_SANDBOX = 'Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox: plugin type="calico"'  # fmt: skip
 PROBE = 'Readiness probe failed: Get "http://10.1.2.3:8080/healthz": dial tcp 10.1.2.3:8080: connect: connection refused'
 SSH = ("ssh: Could not resolve hostname demo-worker-1.demo.default.svc: Name or service not known", "ORTE was unable to reliably start one or more daemons.")  # fmt: skip
 STORE = "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 1/2 clients joined. c10d store timed out"
@@ -513,15 +494,6 @@ MPI_PAIR: dict[str, Any] = {"framework": MPI, "policy": None, "replicas": {"Laun
 STEPS = ("step 3", "step 4")
 AT_BARRIER = ("step 3", "waiting at the barrier")
 DIED = ("Exception in thread loader:", "Traceback (most recent call last):", '  File "/app/data.py", line 7, in load', "    raise OSError(116)", "OSError: [Errno 116] Stale file handle: '/data'")  # fmt: skip
-
-
-BARRIER = """Traceback (most recent call last):
-jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: PjRT_Client_Connect::0. This usually happens because a task triggered the barrier too early or too slowly. Please look at the task logs (both timed out and first task) to debug further.
-# of tasks that reached the barrier: 2/3.
-The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out task names:
-/job:jax_worker/replica:0/task:2
-
-RPC: /tensorflow.CoordinationService/Barrier"""
 
 
 def launched(code: int, *lines: str) -> Found:
@@ -562,42 +534,12 @@ def overlapping(pod: Pod) -> Pod:
     return pod.failed(1, at=NOW - 19)
 
 
-#: The kubelet's words on a container that waits: its reason and message, and the cause.
-WAITING: tuple[tuple[str, ...], ...] = (
-    ("image not there", "ImagePullBackOff", NOT_THERE, "ImageNotFound", "me/train:v9", "not found"),
-    ("pull denied", "ErrImagePull", DENIED, "ImagePullDenied", "denied"),
-    ("image name", "InvalidImageName", 'Failed to apply default image tag "Me/Train:": couldn\'t parse image name: invalid reference format', "InvalidImageName", "invalid reference"),
-    ("image never pulled", "ErrImageNeverPull", 'Container image "me/train:1" is not present with pull policy of Never', "ImageNeverPulled", "Never"),
-    ("key of a Secret", "CreateContainerConfigError", "couldn't find key token in Secret default/hub", "KeyNotFound", 'Secret default/hub has no key "token"'),
-)  # fmt: skip
-#: Its events on containers that are not created.
-CREATING: tuple[tuple[str, ...], ...] = (
-    ("ConfigMap of a volume", "FailedMount", 'MountVolume.SetUp failed for volume "words" : configmap "words" not found', "ConfigMapNotFound", 'ConfigMap "words"'),
-    ("volume attached elsewhere", "FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0', "VolumeAttachedElsewhere", "Multi-Attach"),
-    ("mount that failed", "FailedMount", 'MountVolume.SetUp failed for volume "data" : rpc error: code = Internal desc = it did not work', "VolumesNotReady", "it did not work", "check the volumes of the pod template"),
-    ("sandbox", "FailedCreatePodSandBox", NO_SANDBOX, "SandboxFailed", "calico"),
-    ("pulling", "Pulling", 'Pulling image "big:1"', "PullingImage", "Pulling image"),
-)  # fmt: skip
 TIMED_OUT = "Unable to attach or mount volumes: unmounted volumes=[ckpt], unattached volumes=[]: timed out waiting for the condition"  # fmt: skip
 #: What the kubelet says while volumes are not ready, the latest first.
 NOT_MOUNTED: dict[str, tuple[tuple[str, str], ...]] = {
-    "a volume that is attached elsewhere, and time-outs": (("FailedMount", TIMED_OUT), ("FailedAttachVolume", CREATING[1][2])),
-    "a ConfigMap of a volume, found missing in the second of its binding": (("Scheduled", "Successfully assigned default/demo-worker-1 to node-1"), ("FailedMount", CREATING[0][2])),
+    "a volume that is attached elsewhere, and time-outs": (("FailedMount", TIMED_OUT), ("FailedAttachVolume", SAID["volume attached elsewhere"])),
+    "a ConfigMap of a volume, found missing in the second of its binding": (("Scheduled", "Successfully assigned default/demo-worker-1 to node-1"), ("FailedMount", SAID["ConfigMap of a volume"])),
 }  # fmt: skip
-#: The scheduler's words on a pod without a node.
-UNSCHEDULABLE: tuple[tuple[str, ...], ...] = (
-    ("claim not bound", "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes", "PersistentVolumeClaimUnbound", "not bound"),
-    ("selector", "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes", "NodeSelector", "affinity/selector"),
-    ("no nodes", "no nodes available to schedule pods", "NoNodes", "no nodes"),
-)  # fmt: skip
-#: The words with which pods are refused at admission.
-REFUSED: tuple[tuple[str, ...], ...] = (
-    ("quota", QUOTA, "QuotaExceeded", "quota: team", "requested: cpu=2", "used: cpu=9"),
-    ("webhook denies", WEBHOOK, "DeniedByWebhook", "policy.example.com", "team label"),
-    ("kueue may not read owners", kueue.OWNER_UNREAD[0].message, "WebhookUnreachable", "ServiceAccount may not read"),
-    ("policy denies", f'pods "demo-worker-0" is forbidden: {POLICY}', "DeniedByPolicy", "no-latest", "images must not"),
-    ("right of the operator", NO_RIGHT, "OperatorForbidden", "training-operator", "create pods"),
-)  # fmt: skip
 OTHERS = "RuntimeError: [gloo/pair.cc] Connection closed by peer [127.0.0.1]:3"
 EMPTY = "\n".join((*EINOPS[:1], "EOFError: Ran out of input"))
 TOGETHER = {"restartScope": "Job", "backoffLimit": 2}
@@ -614,6 +556,14 @@ ATTEMPTS: tuple[tuple[Any, ...], ...] = (
 )  # fmt: skip
 
 NO_RENDEZVOUS: Manifest = {"container": {"command": ["torchrun", "--nnodes=2", "x.py"]}, "run_policy": {"restartScope": "Job"}}
+
+
+def of_messages(table: str, seeded: Callable[..., Found]) -> list[Scenario]:
+    """A scenario for each message of a table."""
+    rows = MESSAGES[table]
+    return [scenario(row["name"], row["reason"], *row["words"]).of(seeded(*row["said"])) for row in rows]
+
+
 SCENARIOS = (
     # the program
     scenario("exit code 1", "ProgramFailed", "Worker-1 on node node-1", "exit code 1").of(replace(failed(1, lines=("done nothing",)), unread={"events": "ann may not list events"}), "events could not be read: ann may not list events"),
@@ -626,7 +576,7 @@ SCENARIOS = (
     scenario("launcher cannot reach workers", "PeersUnreachable", "Launcher-0", "Could not resolve hostname demo-worker-1").of(found({"Launcher-0": lambda pod: pod.failed(255, at=NOW - 20), "Worker-0": running}, framework=MPI, policy=None, replicas={"Launcher": 1, "Worker": 1}, run_policy={"backoffLimit": 0}, logs={"demo-launcher-0": SSH, "demo-launcher": SSH})),
     scenario("an address outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(failed(1, lines=(*EINOPS[:1], f'torch.distributed.DistNetworkError: {NO_MASTER}')), "MASTER_ADDR is set by the operator"),
     scenario("a server in the same pod that was killed", "HostUnreachable", "Worker-0", "exit code 1: Conn").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 21)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")}), "its container sidecar ended first: exited with code 137"),
-    scenario("a task that did not come", "PeersUnreachable", "Worker-0", "task:2 did not reach the barrier of the coordinator, 2/3 did").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running}, framework=JAX, replicas={"Worker": 3}, logs={"demo-worker-0": BARRIER.splitlines()})),
+    scenario("a task that did not come", "PeersUnreachable", "Worker-0", "task:2 did not reach the barrier of the coordinator, 2/3 did").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running}, framework=JAX, replicas={"Worker": 3}, logs={"demo-worker-0": TEXTS["barrier"].splitlines()})),
     scenario("a host of mpirun outside of the job", "HostUnreachable", "Launcher-0", "no pod of the job is named gpu-node-7").of(launched(1, 'Error from server (Forbidden): pods "gpu-node-7" is forbidden: User "system:serviceaccount:default:demo-launcher" cannot get resource "pods" in API group "" in the namespace "default"', "-" * 74, *SSH[1:]), "leave -H, --host and --hostfile out"),
     scenario("the rank that counts the others ends after those that wait for it", "PeersUnreachable", "Master-0 on node node-1: exit code 1: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4").of(found({"Master-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-0": lambda pod: pod.failed(1, at=NOW - 21)}, replicas={"Master": 1, "Worker": 1}, logs={"demo-master-0": (*EINOPS[:1], f'torch.distributed.DistStoreError: {ALONE.replace("1/2", "2/4")}'), "demo-worker-0": (*EINOPS[:1], NO_RANK_0)})),
     scenario("processes that fail again and again", "PythonException", "Worker-1", "its log repeats an exception: RuntimeError").of(both_running(tails={"demo-worker-1": SPAWNING * 2}, printed_at={"demo-worker-1": NOW})),
@@ -634,7 +584,7 @@ SCENARIOS = (
     scenario("a name of the job that does not resolve yet", "Running", "2/2 Running").of(both_running(tails={"demo-worker-1": [NO_ADDRESS.format("demo-worker-0")] * 4})),
     scenario("a server that ended without an error", "FileNotFound", "Launcher-0 on node node-1: exit code 205: FileNotFoundError").of(found({"Launcher-0": lambda pod: pod.failed(205, at=NOW - 20), "Worker-0": lambda pod: pod.succeeded(at=NOW - 21)}, framework=MPI, policy=None, replicas={"Launcher": 1, "Worker": 1}, run_policy={"backoffLimit": 0}, logs={f'demo-launcher{end}': (*EINOPS[:1], "FileNotFoundError: [Errno 2] No such file or directory: 'a'") for end in ("", "-0")})),
     scenario("an error before the peers' ends, of a replica that was slower to end", "GpuOutOfMemory", "Worker-1 on node node-1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB", "; it had not ended when the job failed; Worker-0 failed because of it").of(stopped_with(*EINOPS[:1], "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB", "[rank2]:[W1126 12:10:11.283 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed")),
-    scenario("an error of CUDA that NCCL's watchdog has found, of a replica that was slower to end", "GpuError", "Worker-1 on node node-1: [E1126", "an illegal memory access was encountered; it had not ended when the job failed; Worker-0 failed because of it").of(stopped_with(*ILLEGAL.splitlines())),
+    scenario("an error of CUDA that NCCL's watchdog has found, of a replica that was slower to end", "GpuError", "Worker-1 on node node-1: [E1126", "an illegal memory access was encountered; it had not ended when the job failed; Worker-0 failed because of it").of(stopped_with(*TEXTS["illegal"].splitlines())),
     scenario("a replica that said how it was stopped", "PeersUnreachable", "Worker-0 on node node-1: exit code 1", "closed by").of(stopped_with(*EINOPS[:1], "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15")),
     scenario("a peer's failure comes a second earlier", "SIGSEGV", "Worker-0", "segmentation fault").of(found({"Worker-0": lambda pod: pod.failed(139, at=NOW - 20), "Worker-1": overlapping}, logs={"demo-worker-1": ("RuntimeError: [gloo/pair.cc] Connection closed by peer [127.0.0.1]:3",)})),
     scenario("a peer's failure is seen a second later", "OOMKilled", "Worker-1").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 21), "Worker-1": lambda pod: pod.failed(137, at=NOW - 20, reason="OOMKilled")}, logs={"demo-worker-0": (STORE,)})),
@@ -644,7 +594,7 @@ SCENARIOS = (
     scenario("an end of its own, though a peer was deleted", "PythonException", "Worker-0 on node node-1: exit code 1: RuntimeError: mat1").of(replace(deleted_peer(), logs={"demo-worker-0": TRACEBACK})),
     scenario("a rank that was killed long before the others gave up", "OOMKilled", "Worker-0: used more memory", "; Worker-1 failed because of it").of(failed(134, lines=("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",), earlier=[KILLED])),
     scenario("a rendezvous without a replica that has no node", "InsufficientResources", "Worker-1 had not started: cannot be scheduled: 0/1 nodes are available: 1 Insufficient cpu; Worker-0 on node", "1/2 clients joined").of(replace(never_started(lambda pod: pod.unschedulable("0/1 nodes are available: 1 Insufficient cpu.")), events=[event("uid-gone", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.", at=NOW - 30) | GONE, event("uid-gone", "Started", "Started container pytorch", at=NOW + 9, warning=False) | GONE])),
-    scenario("a rendezvous without a replica whose image is not there", "ImageNotFound", "Worker-1 had not started: the image me/train:v9 cannot be pulled: not found; Worker-0 on node").of(replace(never_started(lambda pod: pod.waiting("ImagePullBackOff", NOT_THERE)), events=[event("uid-gone", "Failed", f'Failed to pull image "me/train:v9": {NOT_THERE.partition("Pull: ")[2]}', at=NOW - 40) | GONE, event("uid-gone", "Failed", "Error: ErrImagePull", at=NOW - 30) | GONE])),
+    scenario("a rendezvous without a replica whose image is not there", "ImageNotFound", "Worker-1 had not started: the image me/train:v9 cannot be pulled: not found; Worker-0 on node").of(replace(never_started(lambda pod: pod.waiting("ImagePullBackOff", TEXTS["not_there"])), events=[event("uid-gone", "Failed", f'Failed to pull image "me/train:v9": {TEXTS["not_there"].partition("Pull: ")[2]}', at=NOW - 40) | GONE, event("uid-gone", "Failed", "Error: ErrImagePull", at=NOW - 30) | GONE])),
     scenario("torchrun for more nodes than there are", "PeersUnreachable", "fewer torchrun agents", "Worker-1 on node").of(failed(1, lines=(f'{ELASTIC}.RendezvousTimeoutError',), container={"command": ["torchrun", "--nnodes=3", "train.py"]})),
     scenario("a barrier that a rank which hangs does not reach", "CollectiveTimeout", "rank 0 did not reach the barrier in 5000 ms", "; Worker-0 is still running, its last line: downloading").of(failed(1, lines=("RuntimeError: [Rank 1]: Rank 0 failed to pass monitoredBarrier in 5000 ms",), run_policy={"cleanPodPolicy": "None"}, last_lines={"demo-worker-0": "downloading"})),
     scenario("a launcher whose worker has no node", "InsufficientResources", "Worker-1: cannot be scheduled").of(found({"Launcher-0": launching, "Worker-0": running, "Worker-1": lambda pod: pod.unschedulable("0/1: 1 Insufficient cpu")}, **MPI_PAIR)),
@@ -702,15 +652,14 @@ SCENARIOS = (
     scenario("pending for too long", "PendingTooLong", "Worker-1 has had no node", "Insufficient cpu", "pendingDeadlineSeconds is 60").of(unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"pendingDeadlineSeconds": 60})),
     scenario("deadline of the pod", "PodDeadlineExceeded", "pod template").of(beside(lambda pod: pod.evicted("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))),
     # images, configuration, volumes
-    *(scenario(name, *cause).of(waiting(state, said)) for name, state, said, *cause in WAITING),
-    *(scenario(name, *cause).of(creating(state, said)) for name, state, said, *cause in CREATING),
+    *of_messages("waiting", waiting), *of_messages("creating", creating),
     *(scenario(name, reason).of(beside(lambda pod: pod.waiting("ContainerCreating", ""), events=not_mounted(name))) for name, reason in zip(NOT_MOUNTED, ("VolumeAttachedElsewhere", "ConfigMapNotFound"), strict=True)),
-    scenario("a Secret for pulling that does not exist", "SecretNotFound", "the Secret ghcr-cred of imagePullSecrets was not found, and the image docker.io/me/secret:1 cannot be pulled: pull access").of(waiting("ImagePullBackOff", DENIED, events=[event("uid-demo-worker-0", "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (ghcr-cred); attempting to pull the image may not succeed.")])),
+    scenario("a Secret for pulling that does not exist", "SecretNotFound", "the Secret ghcr-cred of imagePullSecrets was not found, and the image docker.io/me/secret:1 cannot be pulled: pull access").of(waiting("ImagePullBackOff", TEXTS["denied"], events=[event("uid-demo-worker-0", "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (ghcr-cred); attempting to pull the image may not succeed.")])),
     scenario("key of a volume", "KeyNotFound", 'the volume "cfg" has no key "train.yaml"').of(creating("FailedMount", 'MountVolume.SetUp failed for volume "cfg" : configmap references non-existent config key: train.yaml', template=WORDS)),
     scenario("volumes of which the kubelet says nothing", "VolumesNotReady", "its volumes or network are not ready").of(beside(lambda pod: pod.waiting("ContainerCreating", ""))),
     scenario("volumes that are ready, and nothing else", "PullingImage", "may still be pulling the image").of(beside(lambda pod: pod.waiting("ContainerCreating", "")._condition("PodReadyToStartContainers", "True"))),
     # the scheduler
-    *(scenario(name, *cause).of(unschedulable(said)) for name, said, *cause in UNSCHEDULABLE),
+    *of_messages("unschedulable", unschedulable),
     scenario("GPUs in use", "InsufficientResources", "nvidia.com/gpu").of(unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="8")])),
     scenario("GPUs in use, and a node group that may not grow", "InsufficientResources", "; pod didn't trigger scale-up: 1 max").of(unschedulable(GPUS, events=[event("uid-demo-worker-1", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", warning=False)]), "or raise the maximum size of the node group"),
     scenario("GPUs on no node", "NodeTooSmall", "nvidia.com/gpu=8", "the largest has 4").of(unschedulable(GPUS, container=EIGHT_GPUS, nodes=[node(nvidia_com_gpu="4"), node("node-2")])),
@@ -727,7 +676,7 @@ SCENARIOS = (
     scenario("PodGroup pending", "GangPending", "2 pods at once", "2/2 tasks", "since 2023-11-14T22:10:00Z").of(found({"Worker-0": lambda pod: pod.unschedulable("pod group is not ready, 2 Pending, 2 minAvailable"), "Worker-1": lambda pod: pod}, pod_groups=[POD_GROUP])),
     scenario("Kubernetes' own PodGroup waits", "GangPending", "2 pods at once", "since 2023-11-14T22:10:00Z", "0/4 nodes are available: 4 Insufficient cpu").of(found({"Worker-0": lambda pod: pod.unschedulable("pod group is unschedulable, waiting for minCount pods from a gang"), "Worker-1": lambda pod: pod.unschedulable("0/4 nodes are available: 4 Insufficient cpu.")}, pod_groups=[NATIVE_GROUP])),
     # the API server
-    *(scenario(name, *cause).of(refused(said)) for name, said, *cause in REFUSED),
+    *of_messages("refused", refused),
     scenario("name in use", "NameConflict", "pods/demo-worker-0").of(found(observed={"refusal": "pods/demo-worker-0 already exists and belongs to another owner; delete or rename it"})),
     scenario("refused for good", "InvalidSpec", "hostNetwork").of(found(observed={"rejections": {("pods", "demo-worker-0"): Rejection("spec.hostNetwork: Invalid value")}})),
     # the operator

@@ -23,12 +23,12 @@ from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
     ATTEMPTS,
     EMPTY,
-    FRAMES,
     NOT_STOPPED,
     NOW,
     RESET,
     SCENARIOS,
     STOPPED,
+    TEXTS,
     Scenario,
     attempts,
     both_running,
@@ -70,7 +70,7 @@ def test_the_lines_shown_end_with_the_one_that_tells_the_cause() -> None:
     ]
     made = diagnose(failed(1, lines=[*said, *(f"removing {n}" for n in range(90))]), NOW)
     assert made.lines == (*said, "… 90 more lines")
-    made = diagnose(failed(1, lines=[*said, *FRAMES, "bye"]), NOW)
+    made = diagnose(failed(1, lines=[*said, *TEXTS["frames"], "bye"]), NOW)
     assert made.lines == (*said, "bye")
 
 
