@@ -7,7 +7,6 @@ from datetime import datetime
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Column, Table
 from rich.text import Text
 
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus
@@ -175,19 +174,3 @@ def time_spent(status: JobStatus, now: float) -> str:
 def style_of(condition: JobCondition) -> str:
     """The colour of a condition."""
     return next((style for kind, style in _STYLES.items() if kind == condition.type), "")
-
-
-def summary(console: Console, job: FollowedJob) -> None:
-    """A job's conditions. A diagnosis follows that of a job without success, and has their words."""
-    explained = not job.succeeded and not job.gone
-    console.print(Text(f"\n{job.title}", style="bold"))
-    short = [Column(title, no_wrap=True) for title in ("TYPE", "STATUS", "SINCE", "REASON")]
-    table = Table(*short, *(() if explained else ("MESSAGE",)), box=None, pad_edge=False, header_style="bold")
-    for c in job.status.conditions:
-        # The end of a job leaves the times of the condition Running as they are.
-        ended = job.status.completion_time if c.type == ConditionType.RUNNING and not c.is_true else None
-        others = (c.status, ended or c.last_transition_time or "", c.reason, *(() if explained else (c.message,)))
-        table.add_row(Text(clean(c.type), style=style_of(c)), *(Text(clean(text)) for text in others))
-    console.print(table)
-    if job.gone and not job.status.finished:
-        console.print("The job was deleted before it had finished.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from rich.console import Console
 
 from jobcommon.api.status import ConditionType, read_status
-from jobcommon.cli.display import Display, summary
+from jobcommon.cli.display import Display
 from jobcommon.cli.errors import JOB_FAILED, STUCK, UserError
 from jobcommon.cli.followed import FollowedJob
 from jobcommon.cli.jobs.access import Api, Place, connected
@@ -134,11 +134,14 @@ async def _followed(api: Api, wanted: Wanted, jobs: Sequence[FoundJob], display:
             raise
     codes: list[int] = []
     for job, state in zip(jobs, wanted.followed, strict=True):
-        stuck, made = follower.stuck(state), None
-        summary(display.console, state)
-        if not state.succeeded and (made := await _diagnosis(api, job, follower)) is not None:
-            display.console.print()
+        stuck = follower.stuck(state)
+        made = None if state.succeeded else await _diagnosis(api, job, follower)
+        display.console.print()
+        if made is not None:
             show(display.console, job.title, made, time.time())
+        else:
+            end = state.current.type if state.current and state.status.finished else "was deleted before it had finished"
+            display.console.print(f"{job.title}  {end}")
         if stuck:
             left = f"and is left there; suspend it with: kubectl train suspend {job.name}"
             text = f"{job.title} has been stuck for {limits.stuck_after:g} s (--stuck-after)"

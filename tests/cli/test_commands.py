@@ -172,11 +172,11 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: any
 RUNS: dict[str, tuple[str, str, int, list[str]]] = {
     "succeeds, and what else there is is applied": (f"{READER}{BOARD}", "", 0, [
         r"^\S+ namespace/team created$", r"job/board creates no pods here: no controller for Job$",
-        r"^reader-worker-0 \| hello from a file$", r"Succeeded +True .*PyTorchJobSucceeded",
+        r"^reader-worker-0 \| hello from a file$", r"^pytorchjob/reader  Succeeded$",
     ]),
     "one of two fails": (f"{JOB.format(code=3)}---\n{READER}", "", 1, [
-        r"^pytorchjob/quick\n(.*\n)+.*Failed +True", r"^pytorchjob/reader\n(.*\n)+.*Succeeded +True",
-        r"TYPE(.*\n)+.*Worker-0[^(]*: .*code 3", r"^  the last lines of Worker-0:\n  \| before the end$",
+        r"^pytorchjob/quick  Failed  ProgramFailed\nWorker-0[^(]*: .*code 3", r"^pytorchjob/reader  Succeeded$",
+        r"^  the last lines of Worker-0:\n  \| before the end$",
     ]),
     "takes too long": (VALID.replace("echo before the end; exit 0", "exec sleep 600"), "--timeout 2", 1, [
         r"not finished after 2 s \(--timeout\): stopping$",

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from jobcommon.api.status import JobCondition, JobStatus
-from jobcommon.cli.display import Display, summary
+from jobcommon.cli.display import Display
 from jobcommon.cli.followed import FollowedJob, FollowedPod
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import STARTED, Stalls, State
@@ -42,18 +41,6 @@ def test_the_pods_of_a_large_job_are_counted_and_those_like_the_first_three_are_
         *(f"pod/demo-worker-{index} ErrImagePull: not found" for index in (40, 41, 42)),
         "pytorchjob/demo more pods ErrImagePull: not found",
     ]  # fmt: skip
-
-
-def test_the_summary_says_since_when_a_job_does_not_run(console: Console) -> None:
-    began, ended = "2026-01-01T12:00:00Z", "2026-01-01T12:09:00Z"
-    conditions = [
-        JobCondition(type="Running", status="False", reason="r", last_transition_time=began),
-        JobCondition(type="Failed", reason="f", message="Worker-0: exit code 1", last_transition_time=ended),
-    ]
-    status = JobStatus(conditions=conditions, completion_time=ended)
-    summary(console, FollowedJob(PYTORCH, "default", "demo", 1, status))
-    text = "\n".join(lines(console))
-    assert (text.count(ended), text.count(began)) == (2, 0)
 
 
 POD = Pod.of(PYTORCH, read_job(PYTORCH, job_manifest(PYTORCH, {"Worker": 1})), "Worker", 0)

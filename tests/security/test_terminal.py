@@ -12,7 +12,7 @@ from jobcommon import JobFailed
 from jobcommon.api.status import Failure, JobCondition, JobProgress, JobStatus
 from jobcommon.api.text import clean
 from jobcommon.cli import main
-from jobcommon.cli.display import Display, summary
+from jobcommon.cli.display import Display
 from jobcommon.cli.doctor import Finding, Severity
 from jobcommon.cli.doctor_command import as_json, as_text
 from jobcommon.cli.errors import UserError
@@ -63,7 +63,6 @@ def run(console: Console) -> None:
     display.line(pod.name, NASTY)
     display.warning("pod/demo", NASTY)
     display.say(NASTY)
-    summary(console, job)
 
 
 OUTPUTS: dict[str, Callable[[], str]] = {
