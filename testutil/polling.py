@@ -1,7 +1,6 @@
 """Waiting for what has no watch: it is asked again and again. The deadline only ends a hang."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -27,13 +26,3 @@ async def polled(
                 await asyncio.sleep(INTERVAL)
     except TimeoutError as error:
         raise TimeoutError(f"not so after {seconds:g} s; the last answer: {last!r}") from error
-
-
-def polled_blocking(ask: Callable[[], T], holds: Callable[[T], object] = bool, seconds: float = SECONDS) -> T:
-    """As `polled`, for a test without an event loop."""
-    end = time.monotonic() + seconds
-    while not holds(answer := ask()):
-        if time.monotonic() >= end:
-            raise TimeoutError(f"not so after {seconds:g} s; the last answer: {answer!r}")
-        time.sleep(INTERVAL)
-    return answer

@@ -1,5 +1,6 @@
 """The manifests of the documents this project comes from, and what a person sees of them with kubectl."""
 
+import asyncio
 import importlib.util
 import re
 import shutil
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobcommon.testutil.polling import polled_blocking
+from jobcommon.testutil.polling import polled
 from tests.cli.commands import PATIENCE, ROOT, Kubectl, cluster_up
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -45,7 +46,11 @@ def grep(output: str, pattern: str) -> str:
 
 def until_pods(kubectl: Kubectl, job: str, wanted: str) -> None:
     """`kubectl get pod | grep job` shows what is wanted, ages aside."""
-    polled_blocking(lambda: masked(grep(kubectl("get", "pod"), job)), lambda seen: seen == wanted)
+
+    async def shown() -> str:
+        return masked(grep(kubectl("get", "pod"), job))
+
+    asyncio.run(polled(shown, lambda seen: seen == wanted))
 
 
 def wait(kubectl: Kubectl, job: str, condition: str) -> None:
