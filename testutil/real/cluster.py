@@ -1,12 +1,14 @@
 """The cluster that rows run on: a real control plane with what else is found of one, or the embedded cluster."""
 
+import asyncio
 import json
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -14,11 +16,12 @@ from jobcommon.cli.embedded import ServerTransport, endpoint, install, training_
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.testutil.real.containers import SHELL, ContainerNode, container_node
-from localcluster.client import Api, StatusError, kubeconfig
+from localcluster.client import Api, kubeconfig
 from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port
 
 OPERATORS = "training-operators"
-RIGHTS = Path(__file__).resolve().parents[2] / "charts" / "kustomize" / "base"
+BASE = Path(__file__).resolve().parents[2] / "charts" / "kustomize" / "base"
+RIGHTS = (BASE / "namespace.yaml", BASE / "operator.yaml")
 WHY_NOT = f"no real cluster: set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)}"
 ADMINISTRATOR, OPERATOR = "administrator", "operator"
 #: A lost node is noticed within seconds instead of minutes.
@@ -32,15 +35,9 @@ _SERVER_ARGUMENTS = (
 )
 _NOTICING = (f"--node-monitor-grace-period={_NODE_GRACE}s", "--node-monitor-period=1s")
 _PATIENT = Timeouts(connect=60.0, read=60.0, write=60.0)
-_RBAC = "/apis/rbac.authorization.k8s.io/v1"
-_COLLECTIONS = {
-    "Namespace": "/api/v1/namespaces",
-    "ServiceAccount": f"/api/v1/namespaces/{OPERATORS}/serviceaccounts",
-    "Role": f"{_RBAC}/namespaces/{OPERATORS}/roles",
-    "RoleBinding": f"{_RBAC}/namespaces/{OPERATORS}/rolebindings",
-    "ClusterRole": f"{_RBAC}/clusterroles",
-    "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",
-}
+KUBECTL = Path(sys.executable).with_name("kubectl")
+#: Of an installation all but the operator itself.
+_WANTED = {"Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 
 
 @dataclass
@@ -66,6 +63,14 @@ class Cluster:
     def kubeconfig(self, user: str) -> Path:
         """The kubeconfig of the administrator or of the operators."""
         return self.directory / f"{user}.kubeconfig"
+
+    async def kubectl(self, *arguments: str) -> str:
+        """What a command of kubectl prints for the administrator. Raises AssertionError when it fails."""
+        words = (str(KUBECTL), f"--kubeconfig={self.kubeconfig(ADMINISTRATOR)}", *arguments)
+        process = await asyncio.create_subprocess_exec(*words, stdout=PIPE, stderr=PIPE)
+        output, errors = await process.communicate()
+        assert process.returncode == 0, errors.decode()
+        return output.decode()
 
 
 def given() -> bool:
@@ -135,24 +140,15 @@ async def _local(directory: Path, server: str) -> AsyncIterator[Cluster]:
 async def _prepare(cluster: Cluster) -> None:
     """Install our kinds and rights, and write the operators' kubeconfig: they come with their service account's token."""
     await install(cluster.transport, [found.load() for found in entry_points(group="jobcommon.frameworks")])
-    for path in ("namespace.yaml", "operator.yaml"):
-        for body in yaml.safe_load_all((RIGHTS / path).read_text()):
-            if body and body["kind"] in _COLLECTIONS:
-                await _created(cluster.api, _COLLECTIONS[body["kind"]], body)
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 36_000}}
-    answer = await cluster.api.call("POST", f"{_COLLECTIONS['ServiceAccount']}/{OPERATORS}/token", request)
+    bodies = [body for path in RIGHTS for body in yaml.safe_load_all(path.read_text()) if body and body["kind"] in _WANTED]
+    rights = cluster.directory / "rights.yaml"
+    rights.write_text(yaml.safe_dump_all(bodies))
+    await cluster.kubectl("apply", "-f", str(rights))
+    token = await cluster.kubectl("create", "token", OPERATORS, "-n", OPERATORS, "--duration=10h")
     content = yaml.safe_load(cluster.kubeconfig(ADMINISTRATOR).read_text())
-    content["users"][0]["user"] = {"token": answer["status"]["token"]}
+    content["users"][0]["user"] = {"token": token}
     content["contexts"][0]["context"]["namespace"] = OPERATORS
     _secret(cluster.kubeconfig(OPERATOR), json.dumps(content))
-
-
-async def _created(api: Api, path: str, body: dict[str, Any]) -> None:
-    try:
-        await api.call("POST", path, body)
-    except StatusError as error:
-        if error.code != 409:
-            raise
 
 
 def _secret(path: Path, text: str) -> None:

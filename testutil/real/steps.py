@@ -3,19 +3,16 @@
 import asyncio
 import os
 import signal
-import sys
 import time
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
 from jobcommon.api.labels import SPARE
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import MERGE_PATCH, Request
-from jobcommon.testutil.real.cluster import ADMINISTRATOR, OPERATORS
+from jobcommon.testutil.real.cluster import OPERATORS
 from jobcommon.testutil.real.containers import ContainerNode
 from jobcommon.testutil.real.run import IMAGE, JOB, PATIENCE, Life, RowError, Run
 from localcluster import client
@@ -25,7 +22,6 @@ from localcluster.model import format_time
 
 #: One exit code a line: the n-th run of the container ends with the n-th, as soon as it is there.
 ENDS = "jobcommon.test/ends"
-KUBECTL = Path(sys.executable).with_name("kubectl")
 P = ParamSpec("P")
 Step = Callable[[Run], Awaitable[None]]
 
@@ -47,13 +43,9 @@ def step(do: Callable[Concatenate[Run, P], Awaitable[None]]) -> Callable[P, Step
 
 @step
 async def kubectl(row: Run, *arguments: str) -> None:
-    """A command of kubectl in the row's namespace, as administrator."""
-    kubeconfig = row.cluster.kubeconfig(ADMINISTRATOR)
-    words = (f"--kubeconfig={kubeconfig}", f"--namespace={row.namespace}", *map(row.with_image, arguments))
-    process = await asyncio.create_subprocess_exec(KUBECTL, *words, stdout=DEVNULL, stderr=PIPE)
+    """A command of kubectl in the row's namespace."""
     async with asyncio.timeout(PATIENCE):
-        _, errors = await process.communicate()
-    assert process.returncode == 0, errors.decode()
+        await row.cluster.kubectl(f"--namespace={row.namespace}", *map(row.with_image, arguments))
 
 
 # -- pods -----------------------------------------------------------------------------------------------------------------
