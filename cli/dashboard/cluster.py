@@ -6,23 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from jobcommon.api import labels
 from jobcommon.api.status import read_status
-from jobcommon.api.view import decoder
 from jobcommon.client.errors import ClientError, ForeignAnswerError, StatusError
 from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.client.responses import response_error
+from jobcommon.client.responses import answered, response_error
 from jobcommon.diagnosis import Found
 from jobcommon.diagnosis.reading import owned_by, read_found
 from jobcommon.framework import Framework
 
 Json = dict[str, Any]
 KEPT_SECONDS = 2.0
-
-_document = decoder(Json)
 
 
 @dataclass(frozen=True)
@@ -128,13 +123,7 @@ class ClusterReader:
         return found
 
     async def _read(self, request: Request) -> Json:
-        response = await self._answer(request)
-        if response.status >= 400:
-            raise response_error(response)
-        try:
-            return _document(response.body)
-        except msgspec.DecodeError as error:
-            raise StatusError(response.status, message=f"the answer is not a JSON object: {error}") from None
+        return answered(await self._answer(request))
 
     async def _answer(self, request: Request) -> Response:
         """The answer to a request, at most `KEPT_SECONDS` old. Requests for the same at the same time are one."""

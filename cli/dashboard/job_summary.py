@@ -150,14 +150,6 @@ class Filter:
         fields = vars(replace(self, **{"page": "", **changes}))
         return "/?" + urlencode({name: value for name, value in fields.items() if value})
 
-    @property
-    def words(self) -> str:
-        """``namespace team-a, state Failed``."""
-        fields = ((name, getattr(self, name)) for name in ("namespace", "state", "kind"))
-        return ", ".join(
-            [*(f"{name} {value}" for name, value in fields if value), *([f"“{self.q}”"] if self.q.strip() else [])]
-        )
-
 
 def read_filter(query: Mapping[str, str], frameworks: Iterable[Framework]) -> tuple[Filter, Sequence[str]]:
     """The filter of an address, whose kinds may be written as kubectl takes them; and in words, which values do not exist."""
