@@ -20,12 +20,11 @@ from typing import Self
 
 import msgspec
 
-from localcluster.apiserver.users import MASTERS
+from localcluster.apiserver.authentication import MASTERS
 from localcluster.credentials import Certificate, Credentials, self_signed, write_secret
-from localcluster.errors import TransportError
 from localcluster.http_client import Endpoint, HttpTransport
 from localcluster.kubeconfig import kubeconfig
-from localcluster.request import Request
+from localcluster.request import Request, TransportError
 
 ASSETS = "KUBEBUILDER_ASSETS"
 CONTROLLERS = "kube-controller-manager"

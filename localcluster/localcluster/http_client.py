@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import aiohttp
 from yarl import URL
 
-from localcluster.errors import TransportError, refusal
-from localcluster.request import Request, Response
+from localcluster.request import Request, Response, TransportError, refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from localcluster.apiserver.discovery import version_priority
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.kinds import pods
 from localcluster.apiserver.kinds.pods import defaulted
-from localcluster.apiserver.schema import CompiledSchema, compile_schema
+from localcluster.apiserver.schema import CompiledSchema
 from localcluster.kubelet.node import machine_capacity
 
 __all__ = [
-    "CompiledSchema", "compile_schema", "defaulted", "kubernetes_definitions", "machine_capacity", "pod_errors", "quantity",
+    "CompiledSchema", "defaulted", "kubernetes_definitions", "machine_capacity", "pod_errors", "quantity",
     "validate_crd", "version_priority",
 ]  # fmt: skip
 

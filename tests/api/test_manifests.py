@@ -30,7 +30,7 @@ from jobcommon.spec import read_job
 from jobcommon.testutil.builders import job_manifest
 from localcluster import ApiServer, Env
 from localcluster.client import ADMIN
-from localcluster.rules import compile_schema
+from localcluster.rules import CompiledSchema
 from tests.kinds import KINDS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "errors_of_kinds.txt"
@@ -262,7 +262,7 @@ def test_fields_that_an_api_server_refuses_are_errors(path: str, value: Any, say
     manifest = changed(PYTORCH, "", f"{W}.{path}", value)
     found = [str(error) for error in field_errors(PYTORCH, manifest)]
     assert any(says.replace("$REPLICAS", "spec.pytorchReplicaSpecs[Worker]") in error for error in found), found
-    compiled = compile_schema(custom_resource_definition(PYTORCH)["spec"]["versions"][0])
+    compiled = CompiledSchema(custom_resource_definition(PYTORCH)["spec"]["versions"][0])
     pruned = deepcopy(manifest)
     assert compiled.prune(pruned) or compiled.validate(pruned), "the embedded server takes it"
 

@@ -33,7 +33,7 @@ from jobcommon.reconcile import Create, plan
 from jobcommon.spec import read_job
 from jobcommon.spec.structure import structural_errors
 from jobcommon.testutil.builders import START
-from localcluster.rules import CompiledSchema, compile_schema, validate_crd
+from localcluster.rules import CompiledSchema, validate_crd
 from tests.operators.test_pods import GOLDEN, differences, object_of, pod_of
 
 Json = dict[str, Any]
@@ -124,7 +124,7 @@ def of(row: Mapping[str, Any]) -> Resolved:
 def schema(kind: str) -> CompiledSchema:
     definition = KINDS[kind].definition
     assert definition is not None
-    return compile_schema(related_definition(KINDS[kind], definition)["spec"]["versions"][0])
+    return CompiledSchema(related_definition(KINDS[kind], definition)["spec"]["versions"][0])
 
 
 def refused(kind: str, new: Json, old: Json | None = None) -> str:

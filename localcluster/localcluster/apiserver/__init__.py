@@ -4,11 +4,11 @@
 interface; `localcluster.apiserver.inprocess.InProcessTransport` behind the Transport of `localcluster.request`.
 """
 
+from localcluster.apiserver.authentication import ADMIN, User
 from localcluster.apiserver.env import Env
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.http import serve
 from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.users import ADMIN, User
 from localcluster.apiserver.watch import WatchStream
 
 __all__ = ["ADMIN", "ApiError", "ApiServer", "Env", "User", "WatchStream", "serve"]

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from localcluster.apiserver import protobuf
-from localcluster.apiserver.authentication import Authenticator
+from localcluster.apiserver.authentication import Authenticator, User
 from localcluster.apiserver.env import Env
 from localcluster.apiserver.errors import (
     ApiError,
@@ -24,7 +24,6 @@ from localcluster.apiserver.representation import MediaType, negotiate, transfor
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.route import RequestInfo
 from localcluster.apiserver.storage import Item, Storage
-from localcluster.apiserver.users import User
 from localcluster.request import APPLY_PATCH, Request, Response
 
 Obj = dict[str, Any]

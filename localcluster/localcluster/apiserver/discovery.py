@@ -44,16 +44,11 @@ def resource_list(resources: Iterable[Resource], group: str, version: str) -> Ob
 
 
 def _row(resource: Resource) -> Obj:
-    row: Obj = {
+    groupings = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
+    return {
         "name": resource.plural, "singularName": resource.singular_name, "namespaced": resource.namespaced,
-        "kind": resource.kind, "verbs": list(resource.verbs), **_groupings(resource),
+        "kind": resource.kind, "verbs": list(resource.verbs), **{key: names for key, names in groupings.items() if names},
     }  # fmt: skip
-    return row
-
-
-def _groupings(resource: Resource) -> Obj:
-    found = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
-    return {key: names for key, names in found.items() if names}
 
 
 def _subresource_row(resource: Resource, name: str, verbs: tuple[str, ...], gvk: tuple[str, str, str]) -> Obj:

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from localcluster.apiserver import discovery, openapi
+from localcluster.apiserver.authentication import ISSUER
 from localcluster.apiserver.errors import path_not_found
 from localcluster.apiserver.registry import Registry
-from localcluster.apiserver.users import ISSUER
 from localcluster.request import Request, Response
 from localcluster.version import GIT_VERSION
 

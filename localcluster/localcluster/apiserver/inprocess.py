@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
+from localcluster.apiserver.authentication import ADMIN, User
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.sessions import Watch, open_logs
-from localcluster.apiserver.users import ADMIN, User
-from localcluster.errors import StatusError
 from localcluster.pod_backend import PodBackend, PodBackendError
-from localcluster.request import Request, Response
+from localcluster.request import Request, Response, StatusError
 
 
 class InProcessTransport:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from localcluster.apiserver.authentication import User
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.storage import Item, Storage
-from localcluster.apiserver.users import User
 
 Obj = Mapping[str, Any]
 

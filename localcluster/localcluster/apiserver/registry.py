@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from localcluster.apiserver.builtin import BUILTIN
 from localcluster.apiserver.discovery import version_priority
 from localcluster.apiserver.resource import Resource, Scale, field_table
-from localcluster.apiserver.schema import compile_schema
+from localcluster.apiserver.schema import CompiledSchema
 from localcluster.apiserver.storage import Change, Obj, Storage
 
 
@@ -25,7 +25,7 @@ def _resource(spec: Obj, entry: Obj) -> Resource:
         tuple(names.get("shortNames") or ()), tuple(names.get("categories") or ()), status="status" in subresources,
         scale=_scale(subresources["scale"]) if subresources.get("scale") is not None else None,
         table=f"{names['plural']}.{group}", list_kind=names["listKind"], generation=True, unconditional_update=False,
-        fields=field_table(*selectable), schema=compile_schema(entry), crd_version=entry,
+        fields=field_table(*selectable), schema=CompiledSchema(entry), crd_version=entry,
         deprecation=warning if entry.get("deprecated") else "",
     )  # fmt: skip
 

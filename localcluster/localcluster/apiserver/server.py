@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from localcluster.apiserver import bootstrap
-from localcluster.apiserver.authentication import Authenticator
+from localcluster.apiserver.authentication import Authenticator, User
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.documents import Documents
 from localcluster.apiserver.env import Env
@@ -20,7 +20,6 @@ from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.rest import create, delete, patch, pod_actions, read, reviews, scale, update
 from localcluster.apiserver.route import RequestInfo, parse
 from localcluster.apiserver.storage import Storage
-from localcluster.apiserver.users import User
 from localcluster.apiserver.watch import WatchStream
 from localcluster.request import Request, Response
 

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from aiohttp import WSMsgType, web
 
+from localcluster.apiserver.authentication import User
 from localcluster.apiserver.errors import ApiError, bad_request
 from localcluster.apiserver.route import parse
 from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.users import User
 from localcluster.pod_backend import ExecOptions, LogOptions, Pod, PodBackend, PodBackendError
 from localcluster.request import Request
 from localcluster.timestamps import parse_time

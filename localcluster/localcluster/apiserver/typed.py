@@ -34,15 +34,9 @@ def _wrong(value: Any, path: str, expected: str) -> _WrongTypeError:
 
 
 def decode(group: str, version: str, kind: str, obj: Obj) -> tuple[Obj, list[str]]:
-    """`obj` with only known fields, and the paths of those dropped. Raises a 400 ApiError on a wrong type.
-
-    A kind without a known schema is passed through unchecked.
-    """
-    name = builtin_schemas.definition_name(group, version, kind)
-    if name is None:
-        return obj, []
+    """`obj` with only known fields, and the paths of those dropped. Raises a 400 ApiError on a wrong type."""
     unknown: list[str] = []
-    return _run(kind, version, name, obj, unknown), unknown
+    return _run(kind, version, str(builtin_schemas.definition_name(group, version, kind)), obj, unknown), unknown
 
 
 def decode_metadata(kind: str, meta: Obj) -> Obj:

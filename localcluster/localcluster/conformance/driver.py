@@ -10,8 +10,7 @@ import msgspec
 
 from localcluster.conformance.real import Target
 from localcluster.conformance.table import KINDS, Case, Json, at, document, holds, resolved, smallest
-from localcluster.errors import StatusError
-from localcluster.request import JSON, JSON_PATCH, MERGE_PATCH, Request
+from localcluster.request import JSON, JSON_PATCH, MERGE_PATCH, Request, StatusError
 
 #: What ends a watch carries these, so that the selectors of the suite let it through.
 _END_LABELS = {"app": "x", "tier": "x"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from localcluster import envtest
 from localcluster.apiserver import ApiServer, Env, User, serve
-from localcluster.apiserver.users import MASTERS
+from localcluster.apiserver.authentication import MASTERS
 from localcluster.http_client import Endpoint, HttpTransport
 from localcluster.request import Transport
 

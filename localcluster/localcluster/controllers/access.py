@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 import msgspec
 
+from localcluster.apiserver.authentication import MASTERS, User
 from localcluster.apiserver.registry import Registry
 from localcluster.apiserver.resource import Resource
 from localcluster.apiserver.server import ApiServer
 from localcluster.apiserver.storage import Change, Item, Table
-from localcluster.apiserver.users import MASTERS, User
 from localcluster.request import JSON, MERGE_PATCH, Request, Response
 
 Obj = dict[str, Any]

@@ -14,17 +14,31 @@ _SERVICE_ACCOUNT = "default"
 
 
 class NamespaceController:
-    """Deletes the content of terminating namespaces, then their finalizer."""
+    """Deletes the content of terminating namespaces, then their finalizer.
 
-    def __init__(self, access: Access) -> None:
+    In the others it keeps what every namespace has: the default service account, and the config map with the root CA.
+    """
+
+    def __init__(self, access: Access, root_ca: str = "") -> None:
         self._access = access
+        self._root_ca = root_ca
 
     def step(self) -> float | None:
-        """Empty every terminating namespace, as far as finalizers allow."""
+        """Empty or complete every namespace, as far as finalizers allow."""
         for namespace in self._access.items("namespaces"):
-            if "deletionTimestamp" in namespace.obj["metadata"] and namespace.obj.get("spec", {}).get("finalizers"):
+            if "deletionTimestamp" not in namespace.obj["metadata"]:
+                self._complete(namespace)
+            elif namespace.obj.get("spec", {}).get("finalizers"):
                 self._empty(namespace)
         return None
+
+    def _complete(self, namespace: Item) -> None:
+        root = f"/api/v1/namespaces/{namespace.name}"
+        if self._access.get("serviceaccounts", namespace.name, _SERVICE_ACCOUNT) is None:
+            self._access.send("POST", f"{root}/serviceaccounts", {"metadata": {"name": _SERVICE_ACCOUNT}})
+        if self._access.get("configmaps", namespace.name, ROOT_CA) is None:
+            body = {"metadata": {"name": ROOT_CA}, "data": {"ca.crt": self._root_ca}}
+            self._access.send("POST", f"{root}/configmaps", body)
 
     def _empty(self, namespace: Item) -> None:
         for resource in self._access.registry.where(lambda one: one.namespaced):
@@ -35,27 +49,6 @@ class NamespaceController:
         if not any(table.spaces.get(namespace.name) for table in self._access.tables()):
             body = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": namespace.name}, "spec": {}}
             self._access.send("PUT", f"/api/v1/namespaces/{namespace.name}/finalize", body)
-
-
-class NamespaceContents:
-    """Keeps the default service account and the root CA config map in every namespace."""
-
-    def __init__(self, access: Access, root_ca: str = "") -> None:
-        self._access = access
-        self._root_ca = root_ca
-
-    def step(self) -> float | None:
-        """Create what is missing."""
-        for namespace in self._access.items("namespaces"):
-            if "deletionTimestamp" in namespace.obj["metadata"]:
-                continue
-            root = f"/api/v1/namespaces/{namespace.name}"
-            if self._access.get("serviceaccounts", namespace.name, _SERVICE_ACCOUNT) is None:
-                self._access.send("POST", f"{root}/serviceaccounts", {"metadata": {"name": _SERVICE_ACCOUNT}})
-            if self._access.get("configmaps", namespace.name, ROOT_CA) is None:
-                body = {"metadata": {"name": ROOT_CA}, "data": {"ca.crt": self._root_ca}}
-                self._access.send("POST", f"{root}/configmaps", body)
-        return None
 
 
 class DefinitionController:

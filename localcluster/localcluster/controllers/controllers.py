@@ -6,7 +6,7 @@ from typing import Protocol
 
 from localcluster.apiserver.server import ApiServer
 from localcluster.controllers.access import Access
-from localcluster.controllers.cleanup import DefinitionController, EventTtl, NamespaceContents, NamespaceController
+from localcluster.controllers.cleanup import DefinitionController, EventTtl, NamespaceController
 from localcluster.controllers.garbage_collector import GarbageCollector
 
 
@@ -36,8 +36,7 @@ class Controllers:
         self._controllers: tuple[Controller, ...] = (
             GarbageCollector(Access(server, "generic-garbage-collector")),
             DefinitionController(Access(server, "crd-finalizer")),
-            NamespaceController(Access(server, "namespace-controller")),
-            NamespaceContents(Access(server, "serviceaccount-controller"), root_ca),
+            NamespaceController(Access(server, "namespace-controller"), root_ca),
             EventTtl(Access(server, "event-ttl")),
             *more,
         )

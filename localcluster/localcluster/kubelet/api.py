@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from localcluster.errors import ClientError, StatusError, refusal
-from localcluster.request import JSON, STRATEGIC_PATCH, Request, Transport
+from localcluster.request import JSON, STRATEGIC_PATCH, ClientError, Request, StatusError, Transport, refusal
 
 Object = dict[str, Any]
 

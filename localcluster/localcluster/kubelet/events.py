@@ -5,9 +5,9 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from localcluster.errors import ClientError
 from localcluster.kubelet.api import Api, object_path
 from localcluster.kubelet.lifecycle import Pod
+from localcluster.request import ClientError
 from localcluster.timestamps import format_time
 
 _REMEMBERED = 4096

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Self
 
-from localcluster.errors import ClientError, StatusError
 from localcluster.kubelet import node, scheduler
 from localcluster.kubelet.addresses import LOOPBACK, AddressPool
 from localcluster.kubelet.api import Api, Informer, Object, object_path, with_retries
@@ -16,7 +15,7 @@ from localcluster.kubelet.lifecycle import TERMINAL
 from localcluster.kubelet.options import KubeletOptions, Shared
 from localcluster.kubelet.process import detect
 from localcluster.kubelet.worker import PodWorker
-from localcluster.request import Transport
+from localcluster.request import ClientError, StatusError, Transport
 from localcluster.timestamps import format_time
 
 _RETRY = 5.0

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localcluster.errors import ClientError, StatusError
 from localcluster.kubelet.api import Api
 from localcluster.kubelet.server import DECLARED
+from localcluster.request import ClientError, StatusError
 from localcluster.timestamps import format_micro_time, format_time
 from localcluster.version import GIT_VERSION
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from localcluster.credentials import write_secret
-from localcluster.errors import StatusError
 from localcluster.kubelet import fallback, images, service_account, volumes
 from localcluster.kubelet.api import object_path
 from localcluster.kubelet.environment import ConfigError, command_line, container_environment, expand, references
@@ -16,6 +15,7 @@ from localcluster.kubelet.hosts import hostname
 from localcluster.kubelet.lifecycle import Container, Pod
 from localcluster.kubelet.options import Shared
 from localcluster.kubelet.process import Launch
+from localcluster.request import StatusError
 
 _PLURALS = {
     "ConfigMap": "configmaps",

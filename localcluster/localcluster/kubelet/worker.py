@@ -5,7 +5,6 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-from localcluster.errors import ClientError, StatusError
 from localcluster.kubelet.api import Object, object_path, with_retries
 from localcluster.kubelet.container import ContainerProcess
 from localcluster.kubelet.environment import ConfigError
@@ -14,6 +13,7 @@ from localcluster.kubelet.options import Shared
 from localcluster.kubelet.probes import Prober
 from localcluster.kubelet.sandbox import Sandbox, VolumeError
 from localcluster.kubelet.status import pod_status
+from localcluster.request import ClientError, StatusError
 
 #: See testutil/sim/assumptions.toml.
 ASSUMES = ("last-delete", "missing-volume", "other-image", "variables")

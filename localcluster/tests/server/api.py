@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from localcluster.apiserver.authentication import ADMIN, User
 from localcluster.apiserver.env import Env
 from localcluster.apiserver.server import ApiServer
-from localcluster.apiserver.users import ADMIN, User
 from localcluster.apiserver.watch import WatchStream
 from localcluster.request import JSON, MERGE_PATCH, Request, Response
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver.users import User
+from localcluster.apiserver.authentication import User
 from tests.server.api import CRS, Answer, Api, cr, crd, pod
 
 Json = dict[str, Any]

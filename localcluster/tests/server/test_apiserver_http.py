@@ -17,9 +17,8 @@ from aiohttp.web_protocol import RequestHandler
 from localcluster.apiserver import ADMIN, ApiServer, Env, serve
 from localcluster.apiserver.inprocess import InProcessTransport
 from localcluster.credentials import self_signed
-from localcluster.errors import StatusError
 from localcluster.pod_backend import LogOptions
-from localcluster.request import Request
+from localcluster.request import Request, StatusError
 from tests.polling import polled
 from tests.server.api import pod
 from tests.server.echo import Echo

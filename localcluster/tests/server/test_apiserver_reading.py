@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from localcluster.apiserver.users import ADMIN
+from localcluster.apiserver.authentication import ADMIN
 from localcluster.request import Request
 from tests.server.api import CRS, Api, cr, crd, pod
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localcluster.apiserver.schema import compile_schema
+from localcluster.apiserver.schema import CompiledSchema
 
 Json = dict[str, Any]
 
@@ -63,7 +63,7 @@ PRUNE = {
 def test_prune(name: str) -> None:
     spec, before, after, dropped = PRUNE[name]
     value = crd_object(copy.deepcopy(before))
-    assert sorted(compile_schema(of(spec)).prune(value)) == sorted(dropped)
+    assert sorted(CompiledSchema(of(spec)).prune(value)) == sorted(dropped)
     assert value["spec"] == after
 
 
@@ -87,7 +87,7 @@ DEFAULTS = {
 def test_default(name: str) -> None:
     spec, before, after = DEFAULTS[name]
     value = crd_object(copy.deepcopy(before))
-    compile_schema(of(spec)).default(value)
+    CompiledSchema(of(spec)).default(value)
     assert value["spec"] == after
 
 
@@ -143,4 +143,4 @@ INVALID = {
 @pytest.mark.parametrize("name", INVALID)
 def test_validate(name: str) -> None:
     spec, value, expected = INVALID[name]
-    assert [str(cause) for cause in compile_schema(of(spec)).validate(crd_object(value))] == expected
+    assert [str(cause) for cause in CompiledSchema(of(spec)).validate(crd_object(value))] == expected

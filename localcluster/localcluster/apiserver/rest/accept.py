@@ -32,13 +32,6 @@ def accept(call: Call, obj: Obj) -> Obj:
     """
     if call.resource.custom and not (obj.get("kind") and obj.get("apiVersion")):
         raise bad_request("the object in the request must name its apiVersion and its kind")
-    accepted, unknown = decode(call, obj)
-    _report_unknown(call, unknown)
-    return accepted
-
-
-def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
-    """What `accept` gives, and the paths of the unknown fields that were dropped."""
     resource = call.resource
     _check_type(resource, obj)
     meta = obj.get("metadata")
@@ -56,7 +49,9 @@ def decode(call: Call, obj: Obj) -> tuple[Obj, list[str]]:
         obj["metadata"] = typed.decode_metadata(resource.kind, obj["metadata"])
     else:
         obj, unknown = typed.decode(resource.group, resource.version, resource.kind, obj)
-    return place(call, obj), unknown
+    _place(call, obj["metadata"])
+    _report_unknown(call, unknown)
+    return obj
 
 
 def _check_type(resource: Resource, obj: Obj) -> None:
@@ -70,17 +65,14 @@ def _check_type(resource: Resource, obj: Obj) -> None:
         )
 
 
-def place(call: Call, obj: Obj) -> Obj:
+def _place(call: Call, meta: Obj) -> None:
     """Fill in the namespace from the path. Raises a 400 ApiError when the object names another one."""
-    meta = obj["metadata"]
     if not call.resource.namespaced:
         meta.pop("namespace", None)
-        return obj
-    given = meta.get("namespace")
-    if given and given != call.info.namespace:
+        return
+    if meta.get("namespace") not in (None, "", call.info.namespace):
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     meta["namespace"] = call.info.namespace
-    return obj
 
 
 def _report_unknown(call: Call, unknown: Sequence[str]) -> None:

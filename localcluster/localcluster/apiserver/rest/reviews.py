@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from localcluster.apiserver.authentication import User
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import bad_request
 from localcluster.apiserver.rbac import Attributes
-from localcluster.apiserver.users import User
 from localcluster.request import Response
 
 Obj = dict[str, Any]

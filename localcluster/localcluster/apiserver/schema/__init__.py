@@ -1,7 +1,6 @@
 """CRD schemas: structural check, pruning, defaults, validation and CEL rules."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from localcluster.apiserver.builtin_schemas import Json, crd_root
 from localcluster.apiserver.errors import Cause
@@ -18,7 +17,10 @@ _UNCHECKED = Cause(
 
 
 class CompiledSchema:
-    """Prunes, defaults and validates objects of one CRD version."""
+    """Prunes, defaults and validates objects of one CRD version, an entry of its ``spec.versions``.
+
+    It costs milliseconds: keep it until the CRD changes. Raises ValueError for a pattern that does not compile.
+    """
 
     def __init__(self, version: Json) -> None:
         self.node: Json = crd_root(version)
@@ -50,16 +52,4 @@ class CompiledSchema:
         if self._rules is not None and any(cause.reason in _BLOCKING for cause in (*known, *found)):
             found.append(_UNCHECKED)
             return found
-        return found + self.rule_causes(new, old)
-
-    def rule_causes(self, new: Json, old: Json | None = None) -> list[Cause]:
-        """The CEL rules that the object breaks; see `validate`."""
-        return [] if self._rules is None else list(rules.rule_causes(self._rules, self.node, new, old, old is not None))
-
-
-def compile_schema(version: dict[str, Any]) -> CompiledSchema:
-    """Compiles one entry of a CRD's ``spec.versions``; costs milliseconds, so keep the result until the CRD changes.
-
-    Raises ValueError for a pattern that does not compile.
-    """
-    return CompiledSchema(version)
+        return found if self._rules is None else [*found, *rules.rule_causes(self._rules, self.node, new, old, old is not None)]
