@@ -117,13 +117,10 @@ class Follower:
             self._moved.set()
 
     def _saw_job(self, job: FollowedJob, body: Mapping[str, Any]) -> None:
-        before = job.current
         job.status, job.uid = read_status(body.get("status")), str(body["metadata"].get("uid") or "")
         job.suspended = job.framework.is_suspended(body)
-        known = {(c.type, c.status, c.reason, c.message) for c in ([before] if before else [])}
-        now = job.current
-        if now is not None and (now.type, now.status, now.reason, now.message) not in known:
-            self._display.condition(job, now)
+        if job.current is not None:
+            self._display.condition(job, job.current)
 
     def _saw_pod(self, seen: WatchedObject) -> None:
         metadata, status = seen.body["metadata"], seen.body.get("status") or {}
@@ -141,20 +138,12 @@ class Follower:
         self.stalls.pod(key, pod.name, pod.progress, time.monotonic())
         if (pod.state, pod.cause, pod.restarts, pod.gone) != before:
             self._display.pod(pod)
-        if not seen.deleted:
-            for container in containers:
-                self._read_runs(seen.body, pod, container)
-
-    def _read_runs(self, body: Mapping[str, Any], pod: FollowedPod, container: Mapping[str, Any]) -> None:
-        """Read the log of each run of a container once, also of one that was over before we saw it run."""
-        for run, previous in runs_with_logs(container):
-            self._read(body, pod, container["name"], run, previous=previous)
-
-    def _read(self, body: Mapping[str, Any], pod: FollowedPod, container: str, run: int, *, previous: bool) -> None:
-        key = body["metadata"]["uid"], container, run
-        if key not in self._reading:
-            options = LogOptions(container, follow=not previous, previous=previous, tail=self._tail, live=True)
-            self._reading[key] = self._tasks.create_task(self._read_log(body, pod, options))
+        for container in () if seen.deleted else containers:
+            # Each run once, also one that was over before we saw it run.
+            for run, previous in runs_with_logs(container):
+                if (log := (metadata["uid"], container["name"], run)) not in self._reading:
+                    options = LogOptions(log[1], follow=not previous, previous=previous, tail=self._tail, live=True)
+                    self._reading[log] = self._tasks.create_task(self._read_log(seen.body, pod, options))
 
     async def _read_log(self, body: Mapping[str, Any], pod: FollowedPod, options: LogOptions) -> None:
         # A log that cannot be read belongs to a pod that was deleted before; its state explains the rest.
