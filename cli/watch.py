@@ -15,7 +15,7 @@ from jobcommon.api.status import read_status
 from jobcommon.cli.display import Display
 from jobcommon.cli.followed import FollowedJob, FollowedPod, Key
 from jobcommon.cli.pod_state import describe, why
-from jobcommon.cli.stalls import Stalls, State
+from jobcommon.cli.stalls import Stall, State
 from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.list_watch import WatchedObject, list_and_watch
@@ -44,7 +44,8 @@ class Follower:
         tail: int | None = None,
     ) -> None:
         self.jobs = list(jobs)
-        self.stalls = Stalls(stuck_after)
+        self._stuck_after = stuck_after
+        self._stalls = {job.key: Stall(time.monotonic()) for job in jobs}
         self.pods: dict[str, FollowedPod] = {}
         self._tail = tail
         self._transport = transport
@@ -56,8 +57,6 @@ class Follower:
 
     async def run(self, until: Callable[[], bool]) -> None:
         """Watch until `until` is true and the pods' last lines are shown."""
-        for job in self.jobs:
-            self.stalls.begin(job.key, time.monotonic())
         async with asyncio.TaskGroup() as self._tasks:
             watching = [self._tasks.create_task(watch) for watch in (*map(self._follow, self.jobs), *self._watches())]
             try:
@@ -78,7 +77,7 @@ class Follower:
         return at is not None and time.monotonic() >= at
 
     def _stuck_at(self, job: FollowedJob) -> float | None:
-        return None if job.over or job.suspended else self.stalls.stuck_at(job.key)
+        return None if job.over or job.suspended else self._stalls[job.key].stuck_at(self._stuck_after)
 
     def _stuck_in(self) -> float | None:
         """The seconds until the next job becomes stuck if nothing happens before."""
@@ -118,7 +117,9 @@ class Follower:
 
     def _saw_job(self, job: FollowedJob, body: Mapping[str, Any]) -> None:
         job.status, job.uid = read_status(body.get("status")), str(body["metadata"].get("uid") or "")
-        job.suspended = job.framework.is_suspended(body)
+        was_suspended, job.suspended = job.suspended, job.framework.is_suspended(body)
+        if was_suspended or job.suspended:
+            self._stalls[job.key].suspended(time.monotonic())
         if job.current is not None:
             self._display.condition(job, job.current)
 
@@ -135,7 +136,9 @@ class Follower:
         pod.restarts = sum(c.get("restartCount", 0) for c in containers)
         pod.gone = seen.deleted
         pod.progress = State.GONE if seen.deleted else progress(view)
-        self.stalls.pod(key, pod.name, pod.progress, time.monotonic())
+        if key in self._stalls:
+            states = {other.progress for other in self.pods.values() if other.job == key}
+            self._stalls[key].pods(states, time.monotonic())
         if (pod.state, pod.cause, pod.restarts, pod.gone) != before:
             self._display.pod(pod)
         for container in () if seen.deleted else containers:
@@ -150,7 +153,8 @@ class Follower:
         with suppress(StatusError):
             async with aclosing(self._logs.lines(body, options)) as lines:
                 async for text in lines:
-                    self.stalls.line(pod.job, pod.name, time.monotonic())
+                    if pod.progress is State.RUNS and pod.job in self._stalls:
+                        self._stalls[pod.job].line(time.monotonic())
                     if text.endswith("\r"):
                         self._display.frame(pod.name, text)
                         continue
