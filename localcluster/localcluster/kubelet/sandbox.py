@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,12 @@ _SSHD_STATE = Path("/run/sshd")
 Fetched = dict[tuple[str, str], dict[str, Any] | None]
 
 
+@dataclass
 class VolumeError(ConfigError):
     """A volume of the pod cannot be set up yet."""
+
+    reason: str = "ContainerCreating"
+    event: str = "FailedMount"
 
 
 class Sandbox:
@@ -104,7 +109,7 @@ class Sandbox:
 
     async def _tokens(self, pod: Pod, volume: volumes.Volume) -> dict[str, str]:
         tokens: dict[str, str] = {}
-        for source in (volume.get("projected") or {}).get("sources") or []:
+        for source in volumes.sources(volume):
             if "serviceAccountToken" in source:
                 audience = source["serviceAccountToken"].get("audience") or ""
                 path = object_path("serviceaccounts", pod["metadata"]["namespace"], _account(pod), "token")
@@ -127,9 +132,7 @@ class Sandbox:
         """Bring mounted files up to date after a change of `changed` (None: of the pod itself)."""
         for name, volume in self._projected.items():
             wanted = volumes.volume_references(volume)
-            follows_pod = "downwardAPI" in volume or any(
-                "downwardAPI" in source for source in (volume.get("projected") or {}).get("sources") or []
-            )
+            follows_pod = any("downwardAPI" in source for source in volumes.sources(volume))
             if changed in wanted or (changed is None and follows_pod):
                 # Files of deleted objects are kept, as on a real node.
                 with contextlib.suppress(ConfigError):

@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,15 @@ def is_projected(volume: Volume) -> bool:
     return any(kind in volume for kind in _PROJECTED)
 
 
+def sources(volume: Volume) -> Sequence[Mapping[str, Any]]:
+    """What the volume is made of: the sources of a projected one, or the volume itself."""
+    return volume["projected"].get("sources") or [] if "projected" in volume else [volume]
+
+
 def volume_references(volume: Volume) -> set[tuple[str, str]]:
     """The config maps, secrets and claims the volume is made of."""
     found = set()
-    for source in [volume, *((volume.get("projected") or {}).get("sources") or [])]:
+    for source in sources(volume):
         if "configMap" in source:
             found.add(("ConfigMap", source["configMap"]["name"]))
         if "secret" in source:
@@ -39,12 +44,9 @@ def projected_files(pod: Pod, volume: Volume, objects: Objects, tokens: Mapping[
 
     `tokens` are service account tokens by audience ("" for the server's own).
     """
-    if "projected" not in volume:
-        return _source_files(pod, volume, objects, tokens, None)
-    projected = volume["projected"]
     files: Files = {}
-    for source in projected.get("sources") or []:
-        files |= _source_files(pod, source, objects, tokens, projected.get("defaultMode"))
+    for source in sources(volume):
+        files |= _source_files(pod, source, objects, tokens, (volume.get("projected") or {}).get("defaultMode"))
     return files
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from localcluster.kubelet.api import Object, object_path, with_retries
@@ -11,7 +12,7 @@ from localcluster.kubelet.environment import ConfigError
 from localcluster.kubelet.lifecycle import TERMINAL, Container, ContainerState, Decision, Stop, decide
 from localcluster.kubelet.options import Shared
 from localcluster.kubelet.probes import Prober
-from localcluster.kubelet.sandbox import Sandbox, VolumeError
+from localcluster.kubelet.sandbox import Sandbox
 from localcluster.kubelet.status import pod_status
 from localcluster.request import ClientError, StatusError
 
@@ -181,14 +182,8 @@ class PodWorker:
         attempt = container.next_attempt
         try:
             launch = await self._sandbox.launch(self.pod, spec, attempt)
-        except VolumeError as error:
-            # What was missing may have been created in the meantime.
-            retry = 0.0 if self._changed_objects else _RETRY
-            self._hold(container, "ContainerCreating", str(error), "FailedMount", retry)
-        except ConfigError as error:
-            self._hold(container, error.reason, str(error), error.event, None if error.final else _RETRY)
-        except OSError as error:
-            self._hold(container, ConfigError.reason, str(error), ConfigError.event, _RETRY)
+        except (ConfigError, OSError) as error:
+            self._hold(container, error if isinstance(error, ConfigError) else ConfigError(str(error)))
         else:
             container.log = launch.log or container.log
             container.message_file = self._sandbox.message_file(spec, attempt)
@@ -197,11 +192,12 @@ class PodWorker:
             container.launch(launch, spec.get("image") or "", started=started, ready=not spec.get("readinessProbe"))
             self.event("Normal", "Created", f"Created container: {name}", name)
 
-    def _hold(self, container: ContainerProcess, reason: str, message: str, event: str, retry: float | None) -> None:
-        again = float("inf") if retry is None else self._shared.now() + retry
-        if container.seen.waiting != (reason, message):
-            self.event("Warning", event, message, container.name)
-        container.seen = replace(container.seen, waiting=(reason, message), retry_at=again, redefined=False)
+    def _hold(self, container: ContainerProcess, why: ConfigError) -> None:
+        # What was missing may have been created in the meantime.
+        again = inf if why.final else self._shared.now() + (0.0 if self._changed_objects else _RETRY)
+        if container.seen.waiting != (why.reason, why.message):
+            self.event("Warning", why.event, why.message, container.name)
+        container.seen = replace(container.seen, waiting=(why.reason, why.message), retry_at=again, redefined=False)
 
     def _stop(self, stop: Stop, why: str = "") -> None:
         container = self.containers[stop.container]
