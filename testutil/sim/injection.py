@@ -100,8 +100,8 @@ class FaultyLinks(Links):
         del sender, request
         return _answer(403, "Forbidden", "the role binding is gone") if "forbidden" in self._active else None
 
-    def line(self, stream: SimStream, line: bytes) -> list[tuple[float, bytes]]:
-        """See `Links.line`."""
+    def delay(self, stream: SimStream) -> float:
+        """See `Links.delay`."""
         delay = 0.0
         if "partition" in self._active:
             delay = max(self._active["partition"][1] - self.loop.time(), 0.0)
@@ -109,7 +109,7 @@ class FaultyLinks(Links):
             if stream.extra < 0:
                 stream.extra = self.random.uniform(0.0, float(self._active["watch-lag"][0].value or 10.0))
             delay = max(delay, stream.extra)
-        return [(delay, line)]
+        return delay
 
     # -- what lasts, and what affects processes and watches -------------------------------------------------------------
 

@@ -6,7 +6,6 @@ Faults on the way are for a subclass of `Links`.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass
@@ -24,10 +23,6 @@ from localcluster.client import ADMIN, ApiError
 
 ENDPOINT = StaticEndpoint("http://simulated")
 _END = None
-
-
-class DiedError(TransportError):
-    """The process of this connection has ended."""
 
 
 @dataclass(slots=True)
@@ -85,10 +80,10 @@ class Links:
         del sender, request
         return None
 
-    def line(self, stream: "SimStream", line: bytes) -> list[tuple[float, bytes]]:
-        """The lines to deliver in place of a line of a watch, each with its delay."""
+    def delay(self, stream: "SimStream") -> float:
+        """The seconds by which the next line of a watch is late."""
         del stream
-        return [(0.0, line)]
+        return 0.0
 
     def handle(self, sender: str, request: Request) -> Response:
         """Have the server answer, with the sender recorded as the writer."""
@@ -158,10 +153,10 @@ class SimTransport(HttpTransport):
 
     def _depart(self, request: Request) -> Delivery:
         if self._dead:
-            raise DiedError("the process has ended")
+            raise TransportError("the process has ended")
         delivery = self._links.depart(self._owner, request)
         if self._dead:
-            raise DiedError("the process has ended")
+            raise TransportError("the process has ended")
         return delivery
 
     async def send_once(self, request: Request, send_by: float) -> Response:
@@ -174,26 +169,24 @@ class SimTransport(HttpTransport):
         return await answered
 
     def _arrive(self, delivery: Delivery, answered: "asyncio.Future[Response]") -> None:
-        if delivery.dropped:
-            if delivery.lost != "silence":
-                self._links.later(self._links.request_seconds, self._break, answered)
-            return
         links = self._links
-        response = delivery.answer if not delivery.after else None
-        response = response or links.arrive(self._owner, delivery.request)
-        if response is None:
-            response = links.handle(self._owner, delivery.request)
-            if delivery.on_stored is not None:
-                delivery.on_stored()
-            if delivery.after and delivery.answer is not None:
-                response = delivery.answer
-        if delivery.write is not None:
-            delivery.write.status = response.status
-        if delivery.lost:
-            if delivery.lost != "silence":
-                links.later(links.request_seconds, self._break, answered)
-            return
-        links.later(links.request_seconds, self._respond, answered, response)
+        if not delivery.dropped:
+            response = self._answer(delivery)
+            if delivery.write is not None:
+                delivery.write.status = response.status
+            if not delivery.lost:
+                links.later(links.request_seconds, self._respond, answered, response)
+        if delivery.lost not in ("", "silence"):
+            links.later(links.request_seconds, self._break, answered)
+
+    def _answer(self, delivery: Delivery) -> Response:
+        early = delivery.answer if not delivery.after else None
+        if (response := early or self._links.arrive(self._owner, delivery.request)) is not None:
+            return response
+        response = self._links.handle(self._owner, delivery.request)
+        if delivery.on_stored is not None:
+            delivery.on_stored()
+        return delivery.answer or response
 
     def _respond(self, answered: "asyncio.Future[Response]", response: Response) -> None:
         if not answered.done() and not self._dead:
@@ -215,13 +208,9 @@ class SimStream:
         self.extra = -1.0
         """How many seconds it lags, drawn when the lag begins."""
         self._links = links
-        self._coming: deque[tuple[float, bytes | None]] = deque()
-        self._here: deque[bytes | None] = deque()
-        self._waiter: asyncio.Future[None] | None = None
-        self._delivery: asyncio.TimerHandle | None = None
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._clock: asyncio.TimerHandle | None = None
         self._last = 0.0
-        self._closed = False
         self._ended = False
         self._watch = links.server.watch(to_cluster(request), self._pull, ADMIN)
         links.streams[self] = None
@@ -230,66 +219,39 @@ class SimStream:
 
     def break_off(self) -> None:
         """The server ends the stream after what is on its way."""
-        self._end(self._links.loop.time())
+        if not self._ended:
+            self._ended = True
+            self._send(_END, 0.0)
 
     def close(self) -> None:
         """The client has closed it."""
-        self._closed = True
+        self._ended = True
         self._watch.close()
         self._links.streams.pop(self, None)
-        for handle in (self._delivery, self._clock):
-            if handle is not None:
-                handle.cancel()
+        if self._clock is not None:
+            self._clock.cancel()
 
     async def line(self) -> bytes | None:
         """The next line; None when the server has ended the stream."""
-        while not self._here:
-            self._waiter = self._links.loop.create_future()
-            await self._waiter
-        return self._here.popleft()
+        return await self._lines.get()
 
     def _pull(self) -> None:
-        if self._closed or self._ended:
+        if self._ended:
             return
-        lines = self._watch.drain().splitlines()
-        if lines and not self.silent:
-            for line in lines:
-                # What comes after a stream's end, which a fault of this line may be, is lost with it.
-                self._enqueue(self._links.line(self, line) if not self._ended else [])
+        for line in self._watch.drain().splitlines():
+            self._send(line, self._links.delay(self))
         if self._watch.closed:
-            self._end(self._links.loop.time())
+            self.break_off()
 
-    def _enqueue(self, lines: list[tuple[float, bytes]]) -> None:
+    def _send(self, line: bytes | None, delay: float) -> None:
+        """Timers for the same moment run in their order: no line overtakes another."""
         links = self._links
-        now = links.loop.time()
-        for delay, line in lines:
-            self._last = max(self._last, now + delay + links.random.uniform(*links.watch_seconds))
-            self._coming.append((self._last, line))
-        self._arm()
-
-    def _end(self, now: float) -> None:
-        if not self._ended:
-            self._ended = True
-            if not self.silent:
-                self._last = max(self._last, now + self._links.random.uniform(*self._links.watch_seconds))
-                self._coming.append((self._last, _END))
-                self._arm()
-
-    def _arm(self) -> None:
-        if self._delivery is None and self._coming and not self._closed:
-            self._delivery = self._links.loop.call_at(self._coming[0][0], self._deliver, context=self._links.world)
-
-    def _deliver(self) -> None:
-        self._delivery = None
-        now = self._links.loop.time()
-        while self._coming and self._coming[0][0] <= now:
-            self._here.append(self._coming.popleft()[1])
-        if self._here and self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-        self._arm()
+        if not self.silent:
+            self._last = max(self._last, links.loop.time() + delay + links.random.uniform(*links.watch_seconds))
+            links.loop.call_at(self._last, self._lines.put_nowait, line, context=links.world)
 
     def _tick(self) -> None:
-        if self._closed or self._ended:
+        if self._ended:
             return
         self._watch.tick()
         self._pull()
