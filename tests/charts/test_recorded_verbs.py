@@ -1,8 +1,7 @@
 """Each operator's rules are exactly what it was seen to do in the lives of its jobs, on a server in process, in fake time."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
@@ -181,16 +180,10 @@ async def mpi(life: Life, version: str) -> None:
     await life.retry_and_succeed("train-worker-1", 4)
 
 
-@asynccontextmanager
-async def watched(framework: Framework) -> AsyncIterator[Life]:
-    life = Life(framework)
-    async with operating(life, framework, SETTINGS):
-        yield life
-
-
 async def lives(framework: Framework) -> Recording:
     """What was asked in the lives of the framework's jobs."""
-    async with watched(framework) as life:
+    life = Life(framework)
+    async with operating(life, framework, SETTINGS):
         if framework is MPI:
             await mpi(life, "v2beta1")
             await mpi(life, "v1")
