@@ -222,11 +222,10 @@ def _deleting(found: Found, now: float) -> Diagnosis:
     finalizers = ", ".join((found.job.get("metadata") or {}).get("finalizers") or ())
     if not finalizers:
         return _of_job(Cause(Reason.DELETING, "the job is being deleted", then="the job is removed when its pods are gone"))
-    on = ", and its pods are still running" if any(member.pod.phase == "Running" for member in found.members) else ""
     return _of_job(
         Cause(
             Reason.DELETING,
-            f"the job is being deleted; it waits for the finalizers {finalizers}{on}",
+            f"the job is being deleted; it waits for the finalizers {finalizers}",
             "a finalizer is removed by the controller that set it; if that controller is gone for good: kubectl patch "
             f'{found.framework.singular} {found.read.name} --type merge -p \'{{"metadata":{{"finalizers":null}}}}\'',
             then="nothing, until the finalizers are removed; then its pods are deleted, too",

@@ -61,16 +61,12 @@ def smaller(found: Found, now: float) -> tuple[Cause, Sequence[str]] | None:
     text = f"with {have} of {asked} {named(kind)}" + (f" since {format_time(since)}" if since is not None else "")
     wait = [(member, cause) for member in found.spare if (cause := cause_of(member, found, now)) is not None]
     facts = [f"{member.replica}: {cause.text}" for member, cause in wait]
-    if not facts and job.status.last_restart_cause and job.status.last_restart_time == job.status.last_resize_time:
-        facts = [f"the last resize: {in_short(job.status.last_restart_cause)}"]
     what = "nodes and quota" if QUEUE_LABEL in job.labels else "nodes"
     left_out = listed([str(Replica(kind, index)) for index in range(asked) if not job.has(Replica(kind, index))])
     if job.status.awaited_checkpoint is not None:
         then, at = f"it grows when a checkpoint after this one is reported: {job.status.awaited_checkpoint}", None
     elif now < grows_at:
         then, at = f"{what} are requested again for {left_out}", grows_at
-    elif placed := [member.replica for member in found.spare if member.pod.scheduled]:
-        then, at = f"it grows when the {'node of' if len(placed) == 1 else 'nodes of'} {listed(placed)} can run it", None
     else:
         then, at = f"it grows when {what} are free for {left_out}", None
     return Cause(Reason.FEWER_REPLICAS, text, wait[0][1].advice if wait else "", then=then, at=at), facts

@@ -130,7 +130,6 @@ def test_where_the_log_is_gone_what_is_left_and_how_to_keep_it_is_told() -> None
 RESIZES = {
     "smaller": ("FewerReplicas", "is running with 2 of 3 workers since 2", "condition Running", "requested again for Worker-1"),
     "asks": ("FewerReplicas", "is running with 2 of 3 workers since 2", "Worker-1: cannot be scheduled", "it grows when nodes are free"),
-    "placed": ("FewerReplicas", "is running with 2 of 3 workers", "Worker-1: its containers are being", "the node of Worker-1 can run it"),
     "bounded": ("Running", "3/3 Running", "the spec requests 9 workers: runPolicy.elastic.maxReplicas is 3", ""),
     "awaits": ("FewerReplicas", "is running with 3 of 4 workers", "condition Running", "it grows when a checkpoint after this one is reported: 7"),
     "resizing": ("Resizing", "begins attempt 1: it is resized from 3 to 2 workers", "condition Restarting", "attempt 1 begins when"),
