@@ -9,12 +9,11 @@ import pytest
 from jobcommon.api.observed import Observed
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import plan
-from jobcommon.reconcile.plan import Create, Delete, Plan
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import GONE, START, Manifest, Pod, condition, job_manifest, observe, put, replica_spec
 from jobcommon.testutil.frameworks import TEST_JOB
 from jobcommon.testutil.invariants import check_plan
-from jobcommon.testutil.plans import holding, next_pass, status_of
+from jobcommon.testutil.plans import creates, deletes, holding, next_pass, status_of
 
 TYPES = "testReplicaSpecs"
 
@@ -36,14 +35,6 @@ def pods(*states: tuple[str, int, str]) -> Observed:
     job = read_job(TEST_JOB, job_manifest(TEST_JOB, {"Master": 1, "Worker": 9}))
     made = [(Pod.of(TEST_JOB, job, kind, index), state) for kind, index, state in states]
     return Observed(tuple((pod.failed(137) if state == "failed" else pod.running()).view for pod, state in made))
-
-
-def created(decided: Plan) -> list[str]:
-    return [action.name for action in decided.actions if isinstance(action, Create) and action.plural == "pods"]
-
-
-def deleted(decided: Plan) -> list[str]:
-    return [action.name for action in decided.actions if isinstance(action, Delete)]
 
 
 RUNS = pods(("Master", 0, "running"), ("Worker", 0, "running"), ("Worker", 1, "running"))
@@ -77,8 +68,8 @@ def test_an_error_of_a_begun_job_holds_up_what_it_concerns_and_nothing_else(
     job = read_job(TEST_JOB, manifest)
     assert says in "; ".join(map(str, job.errors))
     decided = plan(TEST_JOB, job, replace(RUNS, pods=RUNS.pods[1:]), START)
-    assert created(decided) == makes
-    assert deleted(decided) == []
+    assert creates(decided) == makes
+    assert deletes(decided) == []
     assert not status_of(decided).finished
     assert says in status_of(decided).conditions[0].message
     assert ("InvalidSpec", True) in [(event.reason, event.lasting) for event in decided.events]
@@ -98,7 +89,7 @@ def test_a_type_that_cannot_be_read_is_neither_deleted_nor_taken_for_absent() ->
     manifest = begun({"Master": 1, "Worker": 1}, f"spec.{TYPES}.Master", None)
     manifest["status"]["replicaStatuses"] = {"Worker": {"succeeded": 1, "succeededIndexes": "0"}}
     decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), pods(("Master", 0, "running")), START)
-    assert (created(decided), deleted(decided)) == ([], [])
+    assert (creates(decided), deletes(decided)) == ([], [])
     assert not status_of(decided).finished
 
 
@@ -107,12 +98,12 @@ def test_a_failed_pod_of_what_an_error_concerns_is_counted_and_kept() -> None:
     observed = pods(("Master", 0, "running"), ("Worker", 0, "failed"), ("Worker", 1, "running"))
     for _ in range(2):
         decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)
-        assert (created(decided), deleted(decided)) == ([], [])
+        assert (creates(decided), deletes(decided)) == ([], [])
         if decided.status is not None:
             manifest["status"] = decided.status.to_json()
     assert manifest["status"]["restarts"] == 1
     manifest["spec"][TYPES]["Worker"] = replica_spec(TEST_JOB, 2, "ExitCode")
-    assert deleted(plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)) == ["demo-worker-0"], "mended, it goes on"
+    assert deletes(plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)) == ["demo-worker-0"], "mended, it goes on"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +117,7 @@ def test_a_failure_for_good_fails_the_job_when_its_replica_spec_can_be_read_agai
     ended, running = Pod.of(framework, job, "Worker", 0).failed(3).view, Pod.of(framework, job, "Worker", 1).running().view
     observed = Observed((ended, running))
     decided = plan(framework, read_job(framework, manifest), observed, START)
-    assert (created(decided), deleted(decided)) == ([], [])
+    assert (creates(decided), deletes(decided)) == ([], [])
     assert (status_of(decided).finished, len(status_of(decided).counted_pods)) == (False, 0)
     manifest["status"] = status_of(decided).to_json()
     manifest["spec"][TYPES]["Worker"] = replica_spec(framework, 2, "ExitCode")
@@ -155,7 +146,7 @@ def test_a_job_that_the_operator_is_not_set_up_for_waits_and_starts_when_it_is()
     assert "startTime" not in manifest["status"]
     on = without_option(off=False)
     decided = plan(on, read_job(on, manifest), Observed(), START)
-    assert created(decided) == ["demo-worker-0", "demo-worker-1"]
+    assert creates(decided) == ["demo-worker-0", "demo-worker-1"]
     assert status_of(decided).conditions[-1].message == "TestJob demo is created."
 
 
@@ -163,9 +154,9 @@ def test_a_job_that_has_started_goes_on_without_the_option() -> None:
     manifest = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode", status={"startTime": "2023-11-14T22:13:20Z"})
     observed = observe(TEST_JOB, manifest, {"Worker-0": "running"})
     decided = plan(without_option(), read_job(without_option(), manifest), observed, START)
-    assert created(decided) == ["demo-worker-1"]
+    assert creates(decided) == ["demo-worker-1"]
     inherited = job_manifest(TEST_JOB, {"Worker": 2}, policy="ExitCode")
-    assert created(plan(without_option(), read_job(without_option(), inherited), observed, START)) == ["demo-worker-1"]
+    assert creates(plan(without_option(), read_job(without_option(), inherited), observed, START)) == ["demo-worker-1"]
 
 
 def test_a_suspension_stops_what_runs_and_keeps_what_cannot_be_recorded() -> None:
@@ -174,7 +165,7 @@ def test_a_suspension_stops_what_runs_and_keeps_what_cannot_be_recorded() -> Non
     manifest = deepcopy(good)
     put(manifest, f"spec.{TYPES}.Worker.replicas", "two")
     manifest["status"] = {"conditions": [condition("Created"), condition("Suspended")]}
-    assert deleted(plan(TEST_JOB, read_job(TEST_JOB, manifest), seen, START)) == ["demo-master-0", "demo-worker-1", "demo"]
+    assert deletes(plan(TEST_JOB, read_job(TEST_JOB, manifest), seen, START)) == ["demo-master-0", "demo-worker-1"]
     decided = plan(TEST_JOB, read_job(TEST_JOB, {**manifest, "spec": good["spec"]}), seen, START)
     assert status_of(decided).replica_statuses["Worker"].succeeded_indexes == "0"
 

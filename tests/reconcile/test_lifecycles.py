@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.api.status import JobStatus
 from jobcommon.framework import FINALIZER
 from jobcommon.reconcile import accounting, plan, slots
 from jobcommon.spec import read_job
@@ -97,11 +96,6 @@ def test_scaled_up_and_down() -> None:
 # -- suspend, resume, managedBy -------------------------------------------------------------------------------------------
 
 SPEC = {"Master": 1, "Worker": 1}
-
-
-def conditions(status: JobStatus | None) -> list[tuple[str, str, str, str]]:
-    assert status is not None
-    return [(c.type, c.status, c.reason, c.message) for c in status.conditions]
 
 
 POLICIES = ("Never", "OnFailure", "ExitCode", "Always")

@@ -447,13 +447,6 @@ def test_the_end_of_a_replica_comes_before_its_stall(end: str) -> None:
 # -- restarts that bring nothing -----------------------------------------------------------------------------------------------
 
 
-def after_restarts(manifest: Manifest, count: int, since: int = 0) -> Manifest:
-    """The job after as many restarts of Worker-0, `since` of them before the highest step rose."""
-    failed = [{"type": "Worker", "indexes": "0", "runs": count - since}] if count > since else []
-    counts = {"restarts": count, "replicaStatuses": {"Worker": {"failedRuns": count}}, "failedReplicas": failed}
-    return {**manifest, "status": {**manifest["status"], **counts}}
-
-
 def blip(state: str, times: int) -> list[dict[int, str]]:
     """What one worker after the other shows, several times."""
     return [{worker: state.format(time)} for time in range(1, times + 1) for worker in range(4)]

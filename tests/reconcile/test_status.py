@@ -5,38 +5,22 @@ from dataclasses import replace
 import pytest
 
 from jobcommon.api.observed import Observed
-from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobCondition, JobStatus, ReplicaStatus, read_status
+from jobcommon.api.status import MAX_MESSAGE, ConditionType, JobCondition, ReplicaStatus, read_status
 from jobcommon.reconcile import plan
 from jobcommon.reconcile.rendering import Conditions, Note, Sentence, Statement, normalized, set_condition
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Pod, condition, job_manifest, observe
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.plans import decide, next_pass, status_of
-
-
-def decided_status(replicas: dict[str, int], pods: dict[str, str], policy: str = "Never") -> JobStatus:
-    manifest = job_manifest(TEST_JOB, replicas, policy=policy)
-    decided = plan(TEST_JOB, read_job(TEST_JOB, manifest), observe(TEST_JOB, manifest, pods), START)
-    return status_of(decided)
-
-
-def counts(status: JobStatus, kind: str) -> tuple[int, int, int]:
-    found = status.replica_statuses[kind]
-    return found.active or 0, found.succeeded or 0, found.failed or 0
-
-
-def layout(kind: str, failed: int, succeeded: int, active: int, code: int = 1) -> dict[str, str]:
-    """Pods as the reference's tests lay them out: succeeded first, then failed, then active."""
-    states = ["running,succeeded"] * succeeded + [f"running,failed {code}"] * failed + ["running"] * active
-    return {f"{kind}-{index}": state for index, state in enumerate(states)}
+from jobcommon.testutil.plans import counts, decide, next_pass, pods_of, status_of
 
 
 def test_replicas_are_counted() -> None:
     """2 failed, 3 succeeded, 1 running and 1 running but terminating: the last one is neither active nor failed."""
-    pods = layout("Worker", 2, 3, 1) | {"Worker-6": "running,deleting", "Worker-7": "scheduled"}
-    status = decided_status({"Master": 1, "Worker": 8}, pods | {"Master-0": "running"}, "OnFailure")
-    assert counts(status, "Worker") == (1, 3, 2)
-    assert status.replica_statuses["Worker"].succeeded_indexes == "0-2"
+    pods = pods_of("Worker", ("running,succeeded", 3), ("running,failed 1", 2), ("running", 1), ("running,deleting", 1))
+    manifest = job_manifest(TEST_JOB, {"Master": 1, "Worker": 8}, policy="OnFailure")
+    decided = decide(TEST_JOB, manifest, pods | {"Worker-7": "scheduled", "Master-0": "running"})
+    assert counts(decided, "Worker") == "1/3/2"
+    assert status_of(decided).replica_statuses["Worker"].succeeded_indexes == "0-2"
 
 
 @pytest.mark.parametrize(("policy", "backoff"), [("Never", None), ("OnFailure", 0)])
