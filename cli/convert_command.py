@@ -5,21 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from jobcommon.api.text import clean
 from jobcommon.cli.convert import ConvertError, convert, is_convertible
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import read_documents, read_text
 from jobcommon.cli.yaml_document import LIMITS
-from jobcommon.cli.yaml_scalars import Dumper
+from jobcommon.cli.yaml_scalars import as_yaml
 
 _NAMELESS = ("polyaxonfile", "polyaxon", "<stdin>")
-
-
-def as_yaml(manifest: Mapping[str, Any]) -> str:
-    """The manifest as YAML."""
-    return yaml.dump(manifest, Dumper=Dumper, sort_keys=False, width=120, allow_unicode=True)
 
 
 def convert_file(file: str, *, name: str | None, image: str | None) -> str:

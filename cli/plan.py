@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
-import yaml
 
 from jobcommon import crd
 from jobcommon.api import reasons
@@ -14,7 +13,7 @@ from jobcommon.api.text import said
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
 from jobcommon.cli.manifests import Manifest
-from jobcommon.cli.yaml_scalars import Dumper
+from jobcommon.cli.yaml_scalars import as_yaml
 from jobcommon.framework import Framework, Job
 from jobcommon.reconcile import Create, Plan, Update, plan
 from jobcommon.reconcile.features import features_of
@@ -108,4 +107,4 @@ def _refused_pods(decision: Plan) -> list[str]:
 
 def _manifests(decision: Plan) -> str:
     written = [msgspec.to_builtins(a.manifest) for a in decision.actions if isinstance(a, Create | Update)]
-    return "".join(f"---\n{yaml.dump(manifest, Dumper=Dumper, sort_keys=False, width=120)}" for manifest in written)
+    return "".join(f"---\n{as_yaml(manifest)}" for manifest in written)

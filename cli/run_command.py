@@ -106,7 +106,8 @@ def run_command(
       3    a job was stuck for --stuck-after
       130  interrupted by Ctrl-C (143: SIGTERM, 129: SIGHUP)
     """
-    from jobcommon.cli.script import Script, as_yaml
+    from jobcommon.cli.script import Script
+    from jobcommon.cli.yaml_scalars import as_yaml
 
     elsewhere = kubeconfig is not None or kube_context is not None
     as_plugin = (context.find_root().info_name or "") == PLUGIN
@@ -141,7 +142,7 @@ def run_command(
         )  # fmt: skip
         manifests = made.manifests(unique=not here and output is None)
     if output == "yaml":
-        typer.echo(as_yaml(manifests), nl=False)
+        typer.echo(as_yaml(*(manifest.body for manifest in manifests)), nl=False)
         return 0
     from jobcommon.cli.python import python_of_pods
     from jobcommon.cli.run import Limits, run_here, run_on_cluster

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from jobcommon.api.resources import parse_quantity
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.frameworks import chosen
 from jobcommon.cli.manifests import Manifest
-from jobcommon.cli.yaml_scalars import Dumper
 from jobcommon.framework import Framework
 from jobcommon.sdk.build import LAUNCHER, TORCH, counts_of, job_of, report_policy, vendors
 
@@ -63,22 +60,6 @@ class Script:
             bodies.insert(0, _config_map(name, files, self.path))
         owned = self.image is not None
         return [Manifest(self.path, 1, body, owned=owned and body["kind"] == "ConfigMap") for body in bodies]
-
-
-def as_yaml(manifests: Sequence[Manifest]) -> str:
-    """The manifests as a file to keep."""
-    return "---\n".join(yaml.dump(dict(manifest.body), Dumper=_Dumper, sort_keys=False, width=120) for manifest in manifests)
-
-
-class _Dumper(Dumper):
-    """Writes texts of several lines as they are."""
-
-
-def _block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _block)
 
 
 def _read(name: str) -> tuple[Path, str]:

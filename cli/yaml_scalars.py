@@ -6,6 +6,7 @@ not. PyYAML's own rules differ, and read base 60 in quadratic time.
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -66,7 +67,13 @@ def tag_of(text: str) -> str:
     return MERGE if text == "<<" else TAG + kind(text)
 
 
-class Dumper(yaml.SafeDumper):
+def as_yaml(*bodies: Mapping[str, Any]) -> str:
+    """The objects as the documents of a file, which kubectl and PyYAML read alike."""
+    documents = (yaml.dump(dict(body), Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True) for body in bodies)
+    return "---\n".join(documents)
+
+
+class _Dumper(yaml.SafeDumper):
     """Quotes text that kubectl or PyYAML would read as something else, and writes what occurs twice twice."""
 
     def resolve(self, node: type[yaml.Node], text: Any, implicit: Any) -> str:
@@ -77,3 +84,10 @@ class Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  (PyYAML gives it by name)
         """Never refer to an earlier part of the file."""
         return True
+
+
+def _block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _block)

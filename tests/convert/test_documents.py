@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from jobcommon.cli.convert import ConvertError, convert
-from jobcommon.cli.convert_command import as_yaml
+from jobcommon.cli.yaml_scalars import as_yaml
 from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET

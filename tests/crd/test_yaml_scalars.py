@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from jobcommon.cli.yaml_document import DocumentError, documents
-from jobcommon.cli.yaml_scalars import Dumper
+from jobcommon.cli.yaml_scalars import as_yaml
 from jobcommon.testutil.effort import effort
 
 TEXT = [
@@ -43,14 +43,14 @@ def test_a_plain_scalar_is_what_kubectl_takes_it_for(word: str) -> None:
 
 @pytest.mark.parametrize("word", ALL)
 def test_a_word_in_quotes_is_text_and_is_printed_as_such(word: str) -> None:
-    printed = yaml.dump({"v": word}, Dumper=Dumper)
+    printed = as_yaml({"v": word})
     assert read(printed) == {"v": word}
     assert yaml.safe_load(printed) == {"v": word}, "for readers with the rules of PyYAML, too"
 
 
 @pytest.mark.parametrize("number", [5, -5, 0.5, 1e3, 1e30, 10**30, True, None])
 def test_a_number_is_printed_without_a_tag(number: object) -> None:
-    assert "!" not in yaml.dump({"v": number}, Dumper=Dumper)
+    assert "!" not in as_yaml({"v": number})
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="not installed: kubectl (make setup)")
