@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from localcluster.apiserver import crd, names
-from localcluster.apiserver.kinds import plain, pods, services
+from localcluster.apiserver import crd
+from localcluster.apiserver.kinds import plain, pods
 from localcluster.apiserver.resource import Resource, Scale, Strategy, field_table
 from localcluster.apiserver.selectors import field
 
@@ -28,14 +28,12 @@ def _with_spec(obj: Obj) -> None:
 #: By kind.
 _STRATEGIES: Mapping[str, Strategy] = {
     "ConfigMap": plain.CONFIG_MAP, "Event": plain.EVENT, "Namespace": plain.NAMESPACE, "Secret": plain.SECRET,
+    "Service": plain.SERVICE,
     "Node": Strategy(default=_with_spec),
     "PersistentVolumeClaim": Strategy(on_create=_pending),
     "Pod": Strategy(
         default=pods.default, on_create=pods.on_create, on_update=pods.on_update, validate=pods.validate,
         validate_new=pods.validate_new, validate_update=pods.validate_update,
-    ),
-    "Service": Strategy(
-        default=services.default, on_update=services.on_update, validate=services.validate, validate_name=names.dns1035_label
     ),
     "CustomResourceDefinition": Strategy(
         default=crd.default_crd, on_create=crd.on_create, on_update=crd.on_update, validate=crd.validate_crd,

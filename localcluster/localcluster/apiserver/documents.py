@@ -52,7 +52,8 @@ class Documents:
         found = self._document(path)
         if found is None:
             raise path_not_found()
-        return _json(found, _KEY_SET if path == _KEYS else _JSON)
+        media = _KEY_SET if path == _KEYS else _JSON
+        return Response(200, msgspec.json.encode(found) + b"\n", {"Content-Type": media})
 
     def _document(self, path: str) -> Obj | None:
         parts = path.strip("/").split("/")
@@ -89,18 +90,12 @@ class Documents:
             self._cache.clear()
         body = self._cache.get(path)
         if body is None:
-            made = self._openapi_document(path)
-            if made is None:
+            found = list(self._registry.all())
+            if path == "/openapi/v3":
+                body = msgspec.json.encode(openapi.v3_index(found))
+            else:
+                body = openapi.v3_document(found, path.removeprefix("/openapi/v3/"))
+            if body is None:
                 raise path_not_found()
-            body = self._cache[path] = made
+            self._cache[path] = body
         return Response(200, body, {"Content-Type": _JSON})
-
-    def _openapi_document(self, path: str) -> bytes | None:
-        resources = list(self._registry.all())
-        if path == "/openapi/v3":
-            return msgspec.json.encode(openapi.v3_index(resources))
-        return openapi.v3_document(resources, path.removeprefix("/openapi/v3/"))
-
-
-def _json(value: Obj, media: str) -> Response:
-    return Response(200, msgspec.json.encode(value) + b"\n", {"Content-Type": media})

@@ -33,7 +33,8 @@ class RequestInfo:
 
 def parse(request: Request) -> RequestInfo:
     """Understand a request's path; never raises, an unknown path becomes one without a resource."""
-    return _parse(request.method, request.path, _flag(request, "watch"))
+    watch = any(key == "watch" and (not value or truth(value)) for key, value in request.query)
+    return _parse(request.method, request.path, watch)
 
 
 @lru_cache(maxsize=4096)
@@ -65,5 +66,6 @@ def _verb(method: str, name: str, watch: bool) -> str:
     return "watch" if verb == "list" and watch else verb
 
 
-def _flag(request: Request, name: str) -> bool:
-    return any(key == name and value.lower() in ("", "1", "t", "true") for key, value in request.query)
+def truth(text: str) -> bool:
+    """Whether a parameter of a query is true."""
+    return text.lower() in ("1", "t", "true")

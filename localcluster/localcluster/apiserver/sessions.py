@@ -14,7 +14,7 @@ from aiohttp import WSMsgType, web
 
 from localcluster.apiserver.authentication import User
 from localcluster.apiserver.errors import ApiError, bad_request
-from localcluster.apiserver.route import parse
+from localcluster.apiserver.route import parse, truth
 from localcluster.apiserver.server import ApiServer
 from localcluster.pod_backend import ExecOptions, LogOptions, Pod, PodBackend, PodBackendError
 from localcluster.request import Request
@@ -177,9 +177,9 @@ def _log_options(call: Session) -> LogOptions:
     try:
         return LogOptions(
             container=_container(call.pod, query.get("container", "")),
-            follow=_flag(query, "follow"),
-            previous=_flag(query, "previous"),
-            timestamps=_flag(query, "timestamps"),
+            follow=truth(query.get("follow", "")),
+            previous=truth(query.get("previous", "")),
+            timestamps=truth(query.get("timestamps", "")),
             tail_lines=_number(query, "tailLines"),
             since_seconds=_number(query, "sinceSeconds"),
             since_time=None if since is None else parse_time(since),
@@ -187,10 +187,6 @@ def _log_options(call: Session) -> LogOptions:
         )
     except ValueError as error:
         raise bad_request(f"pods/log: {error}") from None
-
-
-def _flag(query: Mapping[str, str], name: str) -> bool:
-    return query.get(name, "").lower() in ("1", "t", "true")
 
 
 def _number(query: Mapping[str, str], name: str) -> int | None:
@@ -244,15 +240,11 @@ def _refused(error: PodBackendError) -> ApiError:
     return ApiError(error.code, reasons.get(error.code, "InternalError"), error.message)
 
 
-def _on_a_node(pod: Pod) -> None:
-    if not pod["spec"].get("nodeName"):
-        raise bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
-
-
 async def _session(call: Session, pods: PodBackend | None, http: web.BaseRequest) -> web.StreamResponse:
     pod = call.pod
     options = _exec_options(call)
-    _on_a_node(pod)
+    if not pod["spec"].get("nodeName"):
+        raise bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
     phase = pod.get("status", {}).get("phase")
     if phase in ("Succeeded", "Failed"):
         raise bad_request(f"cannot exec into a container in a completed pod; current phase is {phase}")
@@ -293,9 +285,9 @@ def _exec_options(call: Session) -> ExecOptions:
     command = tuple(value for key, value in call.query if key == "command")
     if not command:
         raise bad_request("you must specify at least 1 command for the container")
-    if _flag(query, "tty"):
+    if truth(query.get("tty", "")):
         raise bad_request("this server has no terminals: use kubectl exec without --tty (-t)")
-    streams = (_flag(query, name) for name in ("stdin", "stdout", "stderr"))
+    streams = (truth(query.get(name, "")) for name in ("stdin", "stdout", "stderr"))
     return ExecOptions(_container(call.pod, query.get("container", "")), command, *streams)
 
 

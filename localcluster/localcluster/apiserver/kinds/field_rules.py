@@ -2,7 +2,7 @@
 
 `field_rules.json` is JSON Schema, put on the published definitions, so that one validator checks them wherever a type occurs.
 The formats are rules for names. A default is of a pod alone or in a template. What one field says of another is in `pod_spec`
-and `services`.
+and `plain`.
 """
 
 import json

@@ -1,12 +1,14 @@
-"""Config maps, secrets, events, namespaces, and roles with their bindings."""
+"""Config maps, secrets, events, namespaces, Services without load balancers and node ports, and roles with their bindings."""
 
 import base64
 from collections.abc import Sequence
 from typing import Any
 
 from localcluster.apiserver.errors import Cause, invalid, required, too_long
-from localcluster.apiserver.names import check, config_key, dns1123_label, path_segment
+from localcluster.apiserver.kinds.field_rules import SERVICE as SERVICE_RULES
+from localcluster.apiserver.names import check, check_labels, config_key, dns1035_label, dns1123_label, path_segment
 from localcluster.apiserver.resource import Strategy
+from localcluster.apiserver.schema.values import value_causes
 
 Obj = dict[str, Any]
 
@@ -98,6 +100,45 @@ def _same_role(new: Obj, old: Obj) -> Sequence[Cause]:
     return []
 
 
+def _default_service(obj: Obj) -> None:
+    """What the real server fills in, except the address, which is given at admission."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    if not spec.get("clusterIP"):
+        spec.pop("clusterIP", None)
+    spec.setdefault("sessionAffinity", "None")
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+        # Nothing is allocated for a headless Service without a selector, so it is open to both families.
+        both = spec.get("clusterIP") == "None" and not spec.get("selector") and "ipFamilyPolicy" not in spec
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
+    for port in spec.get("ports") or ():
+        # Old Go clients write out the empty values of fields that the user has not set.
+        port["protocol"] = port.get("protocol") or "TCP"
+        port["targetPort"] = port.get("targetPort") or port.get("port")
+    if spec.get("clusterIP") == "None":
+        spec.setdefault("clusterIPs", ["None"])
+    obj.setdefault("status", {"loadBalancer": {}})
+
+
+def _keep_address(new: Obj, old: Obj) -> None:
+    """The address stays when the update does not name it, as after a ``kubectl replace`` of a plain manifest."""
+    spec, before = new.setdefault("spec", {}), old.get("spec", {})
+    for name in ("clusterIP", "clusterIPs"):
+        if not spec.get(name) and before.get(name):
+            spec[name] = before[name]
+
+
+def _service(obj: Obj) -> Sequence[Cause]:
+    """Type and ports."""
+    spec = obj["spec"]
+    causes = value_causes(SERVICE_RULES, {"spec": spec})
+    if not spec.get("ports") and spec.get("clusterIP") != "None" and spec["type"] != "ExternalName":
+        causes.append(required("spec.ports"))
+    return causes + check_labels(spec.get("selector") or {}, "spec.selector")
+
+
 CONFIG_MAP = Strategy(validate=_config_map)
 SECRET = Strategy(default=_default_secret, validate=_secret, validate_update=_secret_update)
 EVENT = Strategy(validate=_event)
@@ -106,3 +147,6 @@ NAMESPACE = Strategy(
 )  # fmt: skip
 ROLE = Strategy(default=_default_role, validate_name=path_segment)
 BINDING = Strategy(default=_default_binding, validate=_binding, validate_update=_same_role, validate_name=path_segment)
+SERVICE = Strategy(
+    default=_default_service, on_update=_keep_address, validate=_service, validate_name=dns1035_label
+)  # fmt: skip

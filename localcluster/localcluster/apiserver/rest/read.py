@@ -9,6 +9,7 @@ import msgspec
 from localcluster.apiserver.call import Call
 from localcluster.apiserver.errors import bad_request, forbidden, invalid_object, not_supported
 from localcluster.apiserver.representation import transform
+from localcluster.apiserver.route import truth
 from localcluster.apiserver.selectors import parse_fields, parse_labels
 from localcluster.apiserver.storage import Item, Table
 from localcluster.apiserver.watch import Encode, Scope, WatchOptions, WatchStream
@@ -146,12 +147,12 @@ def watch(call: Call, wake: Callable[[], None]) -> WatchStream:
     """Open a watch. Raises an ApiError when the request is refused."""
     query = call.query
     initial = query.get("sendInitialEvents", "")
-    bookmarks = _truth(query.get("allowWatchBookmarks", ""))
+    bookmarks = truth(query.get("allowWatchBookmarks", ""))
     start = _version(query.get("resourceVersion", "")) or None
     if initial and query.get("resourceVersionMatch", "") != "NotOlderThan":
         causes = [forbidden("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")]
         raise invalid_object("ListOptions", "meta.k8s.io", "", causes)
-    streaming_list = _truth(initial)
+    streaming_list = truth(initial)
     if streaming_list:
         call.storage.check_version(start or 0)
         start = None
@@ -167,10 +168,6 @@ def watch(call: Call, wake: Callable[[], None]) -> WatchStream:
     return WatchStream(
         table, call.resource, scope, options, _encode(call), env.now, lambda: call.storage.rv, wake
     )  # fmt: skip
-
-
-def _truth(text: str) -> bool:
-    return text.lower() in ("1", "t", "true")
 
 
 def _encode(call: Call) -> Encode:
