@@ -14,7 +14,7 @@ import os
 import platform
 import subprocess
 import sys
-from datetime import UTC, datetime
+import time
 
 from benchmarks import scenarios
 from benchmarks.processes import EMBEDDED, REAL, ROOT, cluster
@@ -72,7 +72,7 @@ async def _measure(arguments: argparse.Namespace) -> None:
         else:
             rounds = 1 if quick or size.pods > 1000 else 3 if size.pods >= 500 else 5
             lives.append(await scenarios.lives(kind, size, rounds))
-    head = f"Server: {name}. Commit: {commit()}. Date: {datetime.now(UTC):%Y-%m-%d}. Machine: {machine()}."
+    head = f"Server: {name}. Commit: {commit()}. Date: {time.strftime('%Y-%m-%d')}. Machine: {machine()}."
     print(head, *([scenarios.lives_table(lives)] if lives else []), *texts, sep="\n\n")
 
 

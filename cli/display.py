@@ -49,7 +49,7 @@ class Display:
         notes: Console | None = None,
         label: Callable[[str], str] = str,
         wanted: Callable[[str], bool] = lambda _: True,
-        clock: Callable[[], datetime] = datetime.now,
+        clock: Callable[[], datetime] = datetime.now,  # noqa: TID251
     ) -> None:
         self.console = console
         self._notes = notes or console

@@ -41,7 +41,7 @@ class Certificate:
 
 def self_signed() -> Certificate:
     """A fresh certificate for the loopback interface, its own authority, valid for a year (less an hour)."""
-    start = datetime.now(UTC) - timedelta(hours=1)
+    start = datetime.now(UTC) - timedelta(hours=1)  # noqa: TID251
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "embedded API server")])
     names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]

@@ -222,7 +222,7 @@ async def heartbeats(api: Api, node: str) -> None:
     leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": node}}
     while True:
-        renewed = {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": datetime.now(UTC).strftime(MICRO)}
+        renewed = {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": datetime.now(UTC).strftime(MICRO)}  # noqa: TID251
         body = msgspec.json.encode({**lease, "spec": renewed})
         query = (("fieldManager", "test"), ("force", "true"))
         await api.send(Request("PATCH", f"{leases}/{node}", query, body, APPLY_PATCH))
