@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import JobStatus
@@ -35,48 +36,24 @@ DOCUMENT = ROOT / "docs/checks.md"
 PLACE = re.compile(r"(<!-- checks -->\n).*(<!-- /checks -->)", re.DOTALL)
 OF_KIND: Mapping[Check, str] = {check: kind.kind for kind in (*KINDS, TRAINJOB) for check in kind.checks}
 ALL = {check.name: check for check in (*CHECKS, *OF_KIND)}
-JOB, IN_PLACE = {"restartScope": "Job"}, {"restartScope": "Job", "restartMethod": "Auto"}
-TORCHRUN, ELASTIC = ["torchrun", "train.py"], {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 2}}
-EXPORTED = [{"name": "PET_MASTER_ADDR", "value": "10.0.0.1"}]
+JOB, TORCHRUN = {"restartScope": "Job"}, ["torchrun", "train.py"]
 Parts = dict[str, Any]
-PROBE: Parts = {"livenessProbe": {"tcpSocket": {"port": 1}}}
+# By job, the framework that it has alone.
+OWN: dict[str, Framework] = {}
 
 
-def job(framework: Framework, replicas: Mapping[str, int], policy: str | None = None, /, **parts: Any) -> Job:
-    """A job whose containers have those `parts`; `run`, `spec`, `pod` and `annotations` are of the job and of its pods."""
-    run, spec, pod, annotations = (parts.pop(name, {}) for name in ("run", "spec", "pod", "annotations"))
-    made = template(framework, **{"image": "image:1", **parts})
+def job(kind: str, replicas: Mapping[str, int], policy: str | None = None, /, **parts: Any) -> Job:
+    """A job of the parts that a row of checks.yaml has."""
+    run, spec, pod, annotations, variables = (
+        parts.pop(name, {}) for name in ("run", "spec", "pod", "annotations", "variables")
+    )
+    framework, env = next(one for one in KINDS if one.kind == kind), [{"name": k, "value": v} for k, v in variables.items()]
+    made = template(framework, **{"image": "image:1", **({"env": env} if env else {}), **parts})
     made["spec"] |= pod
     specs = {kind: {**replica_spec(framework, count, policy), "template": made} for kind, count in replicas.items()}
     found = read_job(framework, job_manifest(framework, specs, run_policy=run, annotations=annotations, **spec))
     assert not found.errors
     return found
-
-
-def pytorch(master: int, workers: int, policy: str | None = None, /, **parts: Any) -> Job:
-    return job(PYTORCH, {**({"Master": 1} if master else {}), **({"Worker": workers} if workers else {})}, policy, **parts)
-
-
-def mpi(workers: int, *command: str, **parts: Any) -> Job:
-    return job(MPI, {"Launcher": 1, "Worker": workers}, command=list(command), **parts)
-
-
-def env(**values: str) -> Parts:
-    return {"env": [{"name": name, "value": value} for name, value in values.items()]}
-
-
-def limits(**amounts: int) -> Parts:
-    return {"resources": {"limits": {f"nvidia.com/{name}": str(amount) for name, amount in amounts.items()}}}
-
-
-def as_user(user: object, **more: Any) -> Parts:
-    return {"pod": {"securityContext": {"runAsUser": user, **more}}}
-
-
-AT_HOME = {"sshAuthMountPath": "/home/mpiuser/.ssh"}
-# The first row of a check is the example of the page.
-# By job, the framework that it has alone.
-OWN: dict[str, Framework] = {}
 
 
 def trainjob(**row: Any) -> Job:
@@ -94,68 +71,13 @@ def trainjob(**row: Any) -> Job:
     return read_job(framework, manifest)
 
 
-def trainer_with(**amounts: str) -> Parts:
-    return {"job": {"trainer": {"resourcesPerNode": {"limits": amounts}}}}
+def of_row(row: Parts) -> Job:
+    kind, rest = row["kind"], {key: value for key, value in row.items() if key not in ("kind", "replicas", "policy")}
+    return trainjob(**rest) if kind == "TrainJob" else job(kind, row["replicas"], row.get("policy"), **rest)
 
 
-CASES: list[tuple[str, Job, str | None]] = [
-    ("an address", pytorch(1, 2, **env(MASTER_ADDR="10.0.0.1", WORLD_SIZE="8")), "VariablesReplaced"),
-    ("for itself alone", job(TF, {"Worker": 1}, **env(TF_CONFIG="{}")), None),
-    ("among several", job(TF, {"Worker": 2}, **env(TF_CONFIG="{}")), "VariablesReplaced"),
-    ("a default", pytorch(1, 2, **env(PYTHONUNBUFFERED="0")), None),
-    ("no devices", mpi(2, "mpirun", "x", **env(NVIDIA_VISIBLE_DEVICES="none")), None),
-    ("the attempt", pytorch(1, 0, run=JOB, **env(JOBCOMMON_RESTART_ATTEMPT="1")), "VariablesReplaced"),
-    ("too high a number", pytorch(1, 2, args=["--peer", "demo-worker-2"]), "NamesUnknown"),
-    ("workers to come", pytorch(0, 2, args=["--peer", "demo-worker-2"], spec={"elasticPolicy": {"maxReplicas": 3}}), None),
-    ("no such type", pytorch(0, 2, **env(ADDR="demo-master-0:23456")), "NamesUnknown"),
-    ("a launcher has no number", mpi(2, "ping", "demo-launcher-0"), "NamesUnknown"),
-    ("a Service for all workers", mpi(2, "ping", "demo-worker-0.demo-worker"), "NamesUnknown"),
-    ("a Service for each", pytorch(1, 1, args=["--host=demo-master-0.default.svc"]), "NamesUnknown"),
-    ("which there is", pytorch(1, 1, args=["demo-master-0.default.svc"],
-                               annotations={"training.kubeflow.org/service-per-replica": "true"}), None),
-    ("files", pytorch(1, 1, args=["/logs/demo-worker-9", "demo-worker-9.log", "my-demo-worker-9"]), None),
-    ("a subdomain", pytorch(0, 1, pod={"hostname": "demo-worker-0", "subdomain": "training"}), "VariablesReplaced"),
-    ("our names", pytorch(1, 0, pod={"hostname": "demo-master-0", "subdomain": "demo"}), None),
-    ("lower case", job(PYTORCH, {"Master": 1, "worker": 1}), "NotScalable"),
-    ("a type that is not scaled", job(PYTORCH, {"master": 1, "Worker": 1}), None),
-    ("a master", pytorch(1, 2, "Always"), "NeverSucceeds"),
-    ("workers", job(TF, {"Worker": 2}, "Always"), "NeverSucceeds"),
-    ("all together", pytorch(1, 2, "Always", run=JOB), None),
-    ("others", job(TF, {"PS": 1, "Worker": 2}, "OnFailure"), None),
-    ("no tag", pytorch(1, 0, image="registry:5000/me/torch", run=IN_PLACE), "ImagesMove"),
-    ("latest", pytorch(1, 0, image="torch:latest", run=IN_PLACE), "ImagesMove"),
-    ("pulled always", pytorch(1, 0, image="torch:2", imagePullPolicy="Always", run=IN_PLACE), "ImagesMove"),
-    ("a tag", pytorch(1, 0, image="registry:5000/me/torch:2", run=IN_PLACE), None),
-    ("new pods", pytorch(1, 0, image="torch", run=JOB), None),
-    ("a probe", pytorch(1, 2, "ExitCode", **PROBE), "ProbeMaySucceed"),
-    ("a probe, all together", pytorch(1, 2, run=JOB, **PROBE), "ProbeMaySucceed"),
-    ("a probe, in place", pytorch(1, 2, run=IN_PLACE, **PROBE), None),
-    ("a probe, restarted by the kubelet", pytorch(1, 2, "OnFailure", **PROBE), None),
-    ("torchrun", pytorch(1, 1, command=TORCHRUN), "TorchrunRestartedAlone"),
-    ("in a shell", pytorch(1, 1, command=["sh", "-c", "exec /opt/bin/torchrun x.py"]), "TorchrunRestartedAlone"),
-    ("in a single pod", pytorch(1, 0, command=TORCHRUN), None),
-    ("torchrun, all together", pytorch(1, 1, command=TORCHRUN, run=JOB), None),
-    ("elastic", pytorch(0, 2, command=TORCHRUN, spec=ELASTIC), None),
-    ("each for itself", pytorch(0, 2, command=["torchrun", "--standalone", "x.py"]), None),
-    ("a name like it", pytorch(1, 1, command=["python", "torchrun_me.py", "/logs/torchrun/1"]), None),
-    ("workers alone", pytorch(0, 2, run=JOB, command=["torchrun", "--nnodes=2", "x.py"]), "TorchrunWithoutRendezvous"),
-    ("an endpoint", pytorch(0, 2, run=JOB, command=["torchrun", "--rdzv-endpoint=demo-worker-0:1", "x.py"]), None),
-    ("exported", pytorch(0, 2, run=JOB, command=TORCHRUN, env=EXPORTED), None),
-    ("with a master", pytorch(1, 1, run=JOB, command=TORCHRUN), None),
-    ("exit codes", pytorch(1, 1, "ExitCode", run=JOB, command=TORCHRUN), "TorchrunExitCode"),
-    ("exit codes of a script", pytorch(1, 1, "ExitCode", command=["python", "x.py"]), None),
-    ("a user", mpi(2, "mpirun", "x", **as_user(1000)), "KeysOutOfReach"),
-    ("root", mpi(2, "mpirun", "x", **as_user(0)), None),
-    ("the container's", mpi(2, "mpirun", "x", securityContext={"runAsUser": 0}, **as_user(1000)), None),
-    ("at home", mpi(2, "mpirun", "x", spec=AT_HOME, **as_user(1000)), None),
-    ("by kubectl exec", mpi(2, "mpirun", "x", spec={"transport": "Exec"}, **as_user(1000)), None),
-    ("a Job's own policy", trainjob(change={"JOBS.0.template.spec.podFailurePolicy": {}}), "WithoutEffect"),
-    ("an old runtime", trainjob(labels={"trainer.kubeflow.org/support": "deprecated"}), "DeprecatedRuntime"),
-    ("no runtime any more", trainjob(gone=True), "RuntimeGone"),
-    ("a gang", trainjob(change={"podGroupPolicy": {"coscheduling": {}}}), "NoGangScheduler"),
-    ("memory alone", trainjob(**trainer_with(memory="1Gi")), "DeviceUnknown"),
-    ("and a CPU", trainjob(**trainer_with(memory="1Gi", cpu="1")), None),
-]  # fmt: skip
+ROWS = yaml.safe_load((Path(__file__).parent / "checks.yaml").read_text(encoding="utf-8"))
+CASES: list[tuple[str, Job, str | None]] = [(name, of_row(row), check) for name, row, check in ROWS]
 
 
 @pytest.mark.parametrize(("of", "wanted"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
@@ -201,7 +123,7 @@ def test_plan_prints_what_a_suspended_job_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_one_event_has_all_that_the_checks_find() -> None:
-    of = pytorch(1, 1, "ExitCode", command=TORCHRUN)
+    of = job("PyTorchJob", {"Master": 1, "Worker": 1}, "ExitCode", command=TORCHRUN)
     events = [event for event in plan(PYTORCH, of, Observed(), START).events if event.reason == "SpecWarning"]
     assert [event.message for event in events] == ["; ".join(of.warnings)]
     assert len(of.warnings) == 2
