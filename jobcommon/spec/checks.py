@@ -3,20 +3,16 @@
 A check reads the spec alone and costs no request. Those of one kind are in its framework's `checks`.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from jobcommon.api.job import MAX_REPLICAS, RestartPolicy
+from jobcommon.api.job import RestartPolicy
 from jobcommon.api.replica import Replica, replica_count
-from jobcommon.api.template import command_line, containers_of, mapping_of, mappings_in
+from jobcommon.api.template import containers_of, mapping_of, mappings_in
 from jobcommon.framework import Check, Framework, Job, Tallies, Tally
 from jobcommon.manifests.children import ATTEMPT_VARIABLE, pod_restart_policy
 
 # What hides all devices, as the operator does by "".
 _NO_DEVICES = ("none", "void")
-# What may stand before and after an address in a command or in a variable.
-_BEFORE, _AFTER = r"""(?:(?<![^\s,;="'@(\[])|(?<=//))""", r"""(?=$|[\s,;:="')\]])"""
 
 
 def warnings(framework: Framework, job: Job) -> tuple[str, ...]:
@@ -62,46 +58,6 @@ def _replaced(framework: Framework, job: Job, kind: str) -> Iterator[str]:
     yield from (name for name, value in names.items() if pod.get(name) not in (None, "", value))
 
 
-def _unknown_names(framework: Framework, job: Job) -> str | None:
-    types = {kind.name.lower(): kind.name for kind in framework.replica_types}
-    for text in _texts(job):
-        # Few jobs name their pods, and the pattern of each must be compiled.
-        name = _address(job, types) if f"{job.name}-" in text else None
-        for match in name.finditer(text) if name else ():
-            pod, kind, index, domain = match[1], types[match[2]], int(match[3]), match[4]
-            count = 0 if match[2] in job.unindexed else MAX_REPLICAS if framework.joins(job, kind) else job.asked_of(kind)
-            former = domain in _former_domains(job, match[2]) and not job.service_per_replica
-            # Of other files a name may be a part: demo-worker-9.log.
-            is_address = not domain or former or domain.split(".")[:2] == ["", job.service_name]
-            if index >= count and is_address:
-                return f"no pod of the job is named {pod}: its pods are {_pods(job, kind)}"
-            if former:
-                return f"{pod}{domain} does not resolve: write {pod}, or {pod}.{job.service_name}"
-    return None
-
-
-def _address(job: Job, types: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(rf"{_BEFORE}({re.escape(job.name)}-({'|'.join(types)})-(\d{{1,6}}))((?:\.[\w-]+)*){_AFTER}")
-
-
-def _pods(job: Job, kind: str) -> str:
-    first, last = (job.pod_name(Replica(kind, index)) for index in (0, max(job.asked_of(kind) - 1, 0)))
-    return f"no {kind}" if not job.asked_of(kind) else first if first == last else f"{first} to {last}"
-
-
-def _former_domains(job: Job, kind: str) -> Iterable[str]:
-    """The domains that pods had in other operators: a Service for all workers, or one for each replica."""
-    of_namespace = [f".{job.namespace}", f".{job.namespace}.svc", f".{job.namespace}.svc.cluster.local"]
-    return [f".{job.name}-{kind}", *(of_namespace if job.namespace else ())]
-
-
-def _texts(job: Job) -> Iterator[str]:
-    for spec in job.replica_specs.values():
-        yield command_line(spec.template)
-        for container in containers_of(spec.template):
-            yield from (str(entry["value"]) for entry in mappings_in(container.get("env")) if entry.get("value"))
-
-
 def _not_scalable(framework: Framework, job: Job) -> str | None:
     kind = framework.scaled_type
     if (written := job.spelling.get(kind, kind)) == kind:
@@ -131,25 +87,6 @@ def _all_but(job: Job, running: str) -> Tallies:
     }
 
 
-def _moving_images(framework: Framework, job: Job) -> str | None:
-    if not job.restarts_in_place:
-        return None
-    for kind, spec in job.replica_specs.items():
-        main = framework.main_container(spec)
-        container: Mapping[str, Any] = next((c for c in containers_of(spec.template) if c.get("name") == main), {})
-        image = str(container.get("image", ""))
-        tag = image.rpartition("/")[2].partition(":")[2]
-        # Without an image a pod runs on the embedded cluster alone, where none moves.
-        if (
-            image not in ("", "none")
-            and "@" not in image
-            and (tag in ("", "latest") or container.get("imagePullPolicy") == "Always")
-        ):
-            text = f"restartMethod Auto restarts the image that {kind} has run, even if {image} has moved since"
-            return f"{text}: use a tag that does not move, or set Recreate"
-    return None
-
-
 def _probes_end_well(framework: Framework, job: Job) -> str | None:
     kinds = []
     for kind, spec in job.replica_specs.items():
@@ -176,12 +113,6 @@ CHECKS = (
         _replaced_variables,
     ),
     Check(
-        "NamesUnknown",
-        "a command or a variable names a pod that the job does not have, or a pod in a domain that only other operators "
-        "create: a Service for each replica, or mpi-operator's `JOB-worker`",
-        _unknown_names,
-    ),
-    Check(
         "NotScalable",
         "the type that `kubectl scale` changes is spelled otherwise, as `worker`: the scale subresource has one path",
         _not_scalable,
@@ -191,12 +122,6 @@ CHECKS = (
         "a replica on which success depends has `restartPolicy: Always` with `restartScope: Pod`: the kubelet restarts it "
         "after exit 0",
         _never_succeeds,
-    ),
-    Check(
-        "ImagesMove",
-        "`restartMethod: Auto` with the image tag `latest`, without a tag, or with `imagePullPolicy: Always`: a restart in "
-        "place uses the digest that has run",
-        _moving_images,
     ),
     Check(
         "ProbeMaySucceed",
