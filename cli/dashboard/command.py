@@ -2,8 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 import typer
 
@@ -17,24 +16,15 @@ from jobcommon.framework import Framework
 async def show_dashboard(
     frameworks: Sequence[Framework], *, namespace: str | None, kubeconfig: str | None, context: str | None, port: int
 ) -> None:
-    """Serve the page until cancelled. Raises `UserError` if it cannot start."""
-    async with dashboard(frameworks, namespace=namespace, kubeconfig=kubeconfig, context=context, port=port) as address:
-        typer.echo(f"The dashboard is at {address}")
-        typer.echo("It is read-only, and open to programs on this machine that know the address. Ctrl-C stops it.")
-        await asyncio.Event().wait()
-
-
-@asynccontextmanager
-async def dashboard(
-    frameworks: Sequence[Framework], *, namespace: str | None, kubeconfig: str | None, context: str | None, port: int
-) -> AsyncIterator[str]:
-    """The page for a cluster, as long as the context lasts; yields its address. Raises `UserError`."""
+    """Serve the page for a cluster until cancelled. Raises `UserError` if it cannot start."""
     cluster = await find_cluster(kubeconfig, context)
     transport = HttpTransport(cluster)
     try:
         where = f"{context}, {cluster.route.base_url}" if context else cluster.route.base_url
         async with serve_dashboard(transport, frameworks, where=where, namespace=namespace, port=port) as address:
-            yield address
+            typer.echo(f"The dashboard is at {address}")
+            typer.echo("It is read-only, and open to programs on this machine that know the address. Ctrl-C stops it.")
+            await asyncio.Event().wait()
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
