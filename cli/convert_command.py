@@ -9,7 +9,6 @@ from jobcommon.api.text import clean
 from jobcommon.cli.convert import ConvertError, convert, is_convertible
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import read_documents, read_text
-from jobcommon.cli.yaml_document import LIMITS
 from jobcommon.cli.yaml_scalars import as_yaml
 
 _NAMELESS = ("polyaxonfile", "polyaxon", "<stdin>")
@@ -17,7 +16,7 @@ _NAMELESS = ("polyaxonfile", "polyaxon", "<stdin>")
 
 def convert_file(file: str, *, name: str | None, image: str | None) -> str:
     """The manifest for the file (``-``: standard input) as YAML; warnings go to standard error. Raises `UserError`."""
-    source, text = read_text(file, LIMITS.size)
+    source, text = read_text(file)
     bodies = [body for _, body in read_documents(source, text)]
     if len(bodies) > 1:
         raise UserError(f"{source}: has {len(bodies)} documents: convert them one by one")

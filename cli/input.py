@@ -7,31 +7,31 @@ from pathlib import Path
 import yaml
 
 from jobcommon.cli.errors import UserError
-from jobcommon.cli.yaml_document import DocumentError, documents
+from jobcommon.cli.yaml_document import MAX_BYTES, DocumentError, documents
 
 STDIN = "-"
 
 
-def read_text(name: str, limit: int) -> tuple[str, str]:
+def read_text(name: str) -> tuple[str, str]:
     """The name of the file (``-``: standard input) for messages, and its text. Raises `UserError`.
 
-    A text of more than `limit` bytes is an error, and not read to its end: the file may be endless.
+    A text of more than `MAX_BYTES` is an error, and not read to its end: the file may be endless.
     """
     source = "<stdin>" if name == STDIN else name
     try:
         if name == STDIN:
-            text = sys.stdin.read(limit + 1)
+            text = sys.stdin.read(MAX_BYTES + 1)
         else:
             with Path(name).open(encoding="utf-8") as file:
-                text = file.read(limit + 1)
+                text = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise UserError(f"{source}: no such file or directory") from None
     except UnicodeDecodeError:
         raise UserError(f"{source}: is not UTF-8 text; give a YAML or JSON file") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{source}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(text) > limit:
-        raise UserError(f"{source}: has more than {limit} bytes; split it into several files")
+    if len(text) > MAX_BYTES:
+        raise UserError(f"{source}: has more than {MAX_BYTES} bytes; split it into several files")
     return source, text
 
 

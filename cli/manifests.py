@@ -13,7 +13,7 @@ import yaml
 
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.input import STDIN, read_documents, read_text
-from jobcommon.cli.yaml_document import LIMITS, line_of
+from jobcommon.cli.yaml_document import line_of
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 #: For the letters that an API server appends to a generateName.
@@ -66,12 +66,12 @@ def load(names: Iterable[str], *, fresh: bool = False) -> list[Manifest]:
 
     Where they have a generateName, their names are `fresh` ones, or always the same, for what is only printed.
 
-    Raises `UserError` for files that cannot be read, exceed `yaml_document.LIMITS` or contain no Kubernetes object.
+    Raises `UserError` for files that cannot be read, exceed the limits of `yaml_document` or contain no Kubernetes object.
     """
     names = list(names)
     if "" in names:
         raise UserError("--filename: the name is empty; give a file, a directory, or - for standard input")
-    found = [m for name in names for file in _files(name) for m in _manifests(*read_text(file, LIMITS.size), fresh)]
+    found = [m for name in names for file in _files(name) for m in _manifests(*read_text(file), fresh)]
     if not found:
         where = ", ".join("<stdin>" if name == STDIN else name for name in names)
         raise UserError(f"{where}: no object in it; a manifest begins with apiVersion, kind and metadata.name")

@@ -5,7 +5,6 @@ It is read as kubectl reads it; a duplicate key is an error.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -13,26 +12,15 @@ import yaml
 from jobcommon.cli.yaml_scalars import MERGE, TAG, kind, tag_of, value
 
 MAX_INT = 2**63 - 1
+MAX_BYTES = 1 << 20
+# Of each document. Values are counted with the aliases written out: a dozen of them can expand to billions.
+MAX_DEPTH = 100
+MAX_ALIASES = 100
+MAX_VALUES = 100_000
 TYPES = ("null", "bool", "int", "float")
 # A date is text, as a plain << that is no key.
 _TEXTS = ("str", "timestamp", "merge")
 _PART = re.compile(r"[^.\[\]]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of one text: `size` bytes, and in each document `depth` levels, `aliases`, and `values` in all.
-
-    Values are counted with the aliases written out: a dozen of them can expand to billions.
-    """
-
-    size: int = 1 << 20
-    depth: int = 100
-    aliases: int = 100
-    values: int = 100_000
-
-
-LIMITS = Limits()
 
 
 class DocumentError(ValueError):
@@ -46,18 +34,18 @@ class DocumentError(ValueError):
         self.path = path
 
 
-def documents(text: str, limits: Limits = LIMITS) -> Iterator[tuple[yaml.Node, object]]:
+def documents(text: str) -> Iterator[tuple[yaml.Node, object]]:
     """The documents in `text`, each with its node, which knows its lines (see `line_of`). Raises DocumentError."""
-    if len(text) > limits.size or len(text.encode("utf-8", "surrogatepass")) > limits.size:
-        raise DocumentError(f"has more than {limits.size} bytes")
+    if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise DocumentError(f"has more than {MAX_BYTES} bytes")
     try:
-        loader = _Loader(text, limits)
+        loader = _Loader(text)
         try:
             while loader.check_node():
                 node = loader.get_node()
                 if node is None:
                     break
-                yield node, _Builder(limits).build(node, "", ())
+                yield node, _Builder().build(node, "", ())
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -90,9 +78,8 @@ def line_of(node: yaml.Node, path: str = "") -> int:
 class _Loader(yaml.SafeLoader):
     """Counts while the document is composed: the composer recurses as deep as the document does."""
 
-    def __init__(self, text: str, limits: Limits) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._limits = limits
         self._depth = self._aliases = self._values = 0
 
     def resolve(self, node: type[yaml.Node], text: Any, implicit: Any) -> str:
@@ -109,12 +96,12 @@ class _Loader(yaml.SafeLoader):
         self._depth += collection
         self._aliases += isinstance(event, yaml.AliasEvent)
         self._values += 1
-        if self._depth > self._limits.depth:
-            raise _at(event.start_mark, f"is nested more than {self._limits.depth} levels deep")
-        if self._aliases > self._limits.aliases:
-            raise _at(event.start_mark, f"has more than {self._limits.aliases} aliases")
-        if self._values > self._limits.values:
-            raise _at(event.start_mark, f"has more than {self._limits.values} values")
+        if self._depth > MAX_DEPTH:
+            raise _at(event.start_mark, f"is nested more than {MAX_DEPTH} levels deep")
+        if self._aliases > MAX_ALIASES:
+            raise _at(event.start_mark, f"has more than {MAX_ALIASES} aliases")
+        if self._values > MAX_VALUES:
+            raise _at(event.start_mark, f"has more than {MAX_VALUES} values")
         node = super().compose_node(parent, index)
         self._depth -= collection
         return node
@@ -123,17 +110,17 @@ class _Loader(yaml.SafeLoader):
 class _Builder:
     """Makes the data of a document, with its aliases and merge keys written out, and counts its values."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits, self._left = limits, limits.values
+    def __init__(self) -> None:
+        self._left = MAX_VALUES
 
     def build(self, node: yaml.Node, path: str, above: tuple[int, ...]) -> Any:
         self._left -= 1
         if self._left < 0:
-            raise DocumentError(f"has more than {self._limits.values} values with its aliases expanded")
+            raise DocumentError(f"has more than {MAX_VALUES} values with its aliases expanded")
         if id(node) in above:
             raise _at(node.start_mark, "contains itself through an alias")
-        if len(above) > self._limits.depth:
-            raise _at(node.start_mark, f"is nested more than {self._limits.depth} levels deep")
+        if len(above) > MAX_DEPTH:
+            raise _at(node.start_mark, f"is nested more than {MAX_DEPTH} levels deep")
         above, tag = (*above, id(node)), node.tag.removeprefix(TAG)
         if isinstance(node, yaml.MappingNode) and tag == "map":
             return self._mapping(node, path, above)
