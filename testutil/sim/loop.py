@@ -18,6 +18,7 @@ from typing import Any, TypeVarTuple, Unpack
 from weakref import WeakValueDictionary
 
 from jobcommon.runtime.clock import Clock, Timer
+from jobcommon.testutil.builders import START
 
 Ts = TypeVarTuple("Ts")
 
@@ -126,11 +127,10 @@ class SimLoop(asyncio.BaseEventLoop):
 
 
 class SimClock(Clock):
-    """Follows `loop`; `epoch` is the wall time at the loop's zero, in Unix seconds."""
+    """Follows `loop`, at whose zero it is `START`."""
 
-    def __init__(self, loop: SimLoop, epoch: float) -> None:
+    def __init__(self, loop: SimLoop) -> None:
         self.loop = loop
-        self._epoch = epoch
 
     def monotonic(self) -> float:
         """See `Clock.monotonic`."""
@@ -138,7 +138,7 @@ class SimClock(Clock):
 
     def wall(self) -> float:
         """See `Clock.wall`."""
-        return self._epoch + self.loop.time()
+        return START + self.loop.time()
 
     def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
         """See `Clock.call_at`."""

@@ -29,10 +29,7 @@ _END = None
 class Write:
     """One write of an operator; `status` is that of the answer, 0 without one."""
 
-    index: int
-    at: float
     writer: str
-    method: str
     path: str
     status: int = 0
 

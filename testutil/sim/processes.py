@@ -9,7 +9,6 @@ import sys
 import traceback
 from collections.abc import Callable, MutableMapping, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
 from random import Random
 from typing import Any, NoReturn, cast
 
@@ -24,27 +23,23 @@ from jobcommon.testutil.sim.loop import PROCESS, SimClock, SimLoop
 from jobcommon.testutil.sim.network import Links, SimTransport
 
 
-@dataclass(frozen=True)
-class Deployment:
-    """What is deployed: frameworks and settings."""
-
-    frameworks: Sequence[Framework]
-    settings: Settings
-
-
 class Process:
     """One run of the operator from its start to its end. `complain` is called with a line for each violation."""
 
     def __init__(
-        self, name: str, deployment: Deployment, links: Links, random: Random, epoch: float, complain: Callable[[str], None]
+        self,
+        name: str,
+        frameworks: Sequence[Framework],
+        settings: Settings,
+        links: Links,
+        random: Random,
+        complain: Callable[[str], None],
     ) -> None:
-        self.name = name
+        self.name, self.settings = name, settings
         self.loop: SimLoop = links.loop
-        self.clock = SimClock(self.loop, epoch)
+        self.clock = SimClock(self.loop)
         self.alive = True
-        self._log_cache_error = complain
-        self.deployment = deployment
-        settings = deployment.settings
+        self._frameworks, self._complain = frameworks, complain
         timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
         self.transport = SimTransport(links, name, timeouts, self.clock.wall)
         self.election = SimTransport(links, name, ELECTION_TIMEOUTS, self.clock.wall)
@@ -59,14 +54,13 @@ class Process:
         context.run(self._start)
 
     def _start(self) -> None:
-        frameworks, settings = self.deployment.frameworks, self.deployment.settings
         self.manager = Manager(
             self.transport,
-            frameworks,
-            settings,
+            self._frameworks,
+            self.settings,
             election_transport=self.election,
             env=self._env,
-            log=complaining(self._log_cache_error),
+            log=complaining(self._complain),
         )
         self._task = self.loop.create_task(self.manager.run())
         self._task.add_done_callback(self._ended)
@@ -94,9 +88,9 @@ class Process:
             return
         self.alive = False
         if task.cancelled():
-            self._log_cache_error("the operator was cancelled by itself")
+            self._complain("the operator was cancelled by itself")
         elif (error := task.exception()) is not None:
-            self._log_cache_error("the operator ended with\n" + "".join(traceback.format_exception(error)))
+            self._complain("the operator ended with\n" + "".join(traceback.format_exception(error)))
 
 
 def complaining(complain: Callable[[str], None]) -> Log:

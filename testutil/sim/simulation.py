@@ -33,7 +33,7 @@ from jobcommon.testutil.sim.injection import FaultyLinks
 from jobcommon.testutil.sim.loop import PROCESS, DeadlockError, SimLoop
 from jobcommon.testutil.sim.network import Write
 from jobcommon.testutil.sim.nodes import Nodes
-from jobcommon.testutil.sim.processes import Deployment, Process
+from jobcommon.testutil.sim.processes import Process
 from jobcommon.testutil.sim.scenario import Scenario, User
 from localcluster import ApiServer, Controllers, Env
 from localcluster.model import Change, Obj, Resource, resources_of
@@ -117,7 +117,9 @@ class Simulation:
         self._awake = False
         self._timer = self.loop.call_at(0.0, self._step, context=self.links.world)
         self.processes: list[Process] = []
-        self.deployment = Deployment(scenario.frameworks, _settings(scenario, faults))
+        # With leader election when a fault is about it, or makes two operators of one.
+        elects = any(fault.kind in ("lease-lost", "upgrade") for fault in faults)
+        self.settings = replace(scenario.settings, leader_elect=True) if elects else scenario.settings
 
     # -- the cluster ----------------------------------------------------------------------------------------------------
 
@@ -192,16 +194,13 @@ class Simulation:
 
     # -- the operators --------------------------------------------------------------------------------------------------
 
-    def start(self, deployment: Deployment | None = None) -> Process:
+    def start(self, settings: Settings | None = None) -> None:
         """Start another operator process."""
-        number = len(self.processes)
-        random = Random(f"{self.run.seed}/operator-{number}")  # noqa: S311
-        process = Process(
-            f"operator-{number}", deployment or self.deployment, self.links, random, START, self.run.errors.append
-        )
-        self.processes.append(process)
-        process.start()
-        return process
+        name = f"operator-{len(self.processes)}"
+        random = Random(f"{self.run.seed}/{name}")  # noqa: S311
+        frameworks, complain = self.scenario.frameworks, self.run.errors.append
+        self.processes.append(Process(name, frameworks, settings or self.settings, self.links, random, complain))
+        self.processes[-1].start()
 
     @property
     def alive(self) -> list[Process]:
@@ -316,9 +315,3 @@ class Simulation:
 def simulate(scenario: Scenario, seed: int, faults: Sequence[Fault] = ()) -> Run:
     """Run `scenario` once, by `seed`, with `faults`. The same arguments give the same `history`."""
     return Simulation(scenario, seed, faults).result()
-
-
-def _settings(scenario: Scenario, faults: Sequence[Fault]) -> Settings:
-    """With leader election when a fault is about it, or makes two operators of one."""
-    about_leases = any(fault.kind in ("lease-lost", "upgrade") for fault in faults)
-    return replace(scenario.settings, leader_elect=True) if about_leases else scenario.settings
