@@ -6,6 +6,7 @@ from jobcommon.api import reasons
 from jobcommon.api.labels import REPLICA_TYPE
 from jobcommon.api.pod import PodView, Running, Terminated
 from jobcommon.api.status import ReplicaStatus
+from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found
@@ -77,10 +78,22 @@ def _missed(found: Found, now: float) -> Iterator[str]:
         active = counts.active or 0
         running = [m for m in members if m.pod.phase == "Running" and m.pod.deletion_time is None and not starts_again(m.pod)]
         changing = [m for m in members if m not in running and now - _since(m.pod) <= OPERATOR_BEHIND_SECONDS]
+        if active <= len(running) + len(changing):
+            continue
         over = [m for m in members if m.pod.phase in ("Succeeded", "Failed")]
-        if over and active > len(running) + len(changing):
+        if over:
             member = min(over, key=lambda m: _since(m.pod))
             yield f"{member.replica} ended {span(now - _since(member.pod))} ago"
+        elif now - _changed(found) > OPERATOR_BEHIND_SECONDS:
+            yield f"a pod of {kind.name} is gone"
+
+
+def _changed(found: Found) -> float:
+    """When the job or one of its pods is known to have changed last: nothing says when a pod that is gone went."""
+    status = found.status
+    times = [parse_time(status.last_restart_time), *(parse_time(c.last_transition_time) for c in status.conditions)]
+    times += [*(_since(member.pod) for member in found.members), *(event.at for event in found.events_of(found.read.uid))]
+    return max((time for time in times if time is not None), default=0.0)
 
 
 def _since(pod: PodView) -> float:

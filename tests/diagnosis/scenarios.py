@@ -301,6 +301,12 @@ def then(before: Found, changed: Mapping[str, Change], **more: Any) -> Found:
     return replace(before, pods=[made.get(raw["metadata"]["name"], raw) for raw in before.pods], **more)
 
 
+def lacking(*events: Manifest) -> Found:
+    """The pod of Worker-1, which ran, is gone."""
+    before = both_running(events=events)
+    return replace(before, pods=before.pods[:1])
+
+
 def created(pod: Pod, at: float) -> Pod:
     pod.raw["metadata"]["creationTimestamp"] = format_time(at)
     return pod
@@ -681,6 +687,8 @@ SCENARIOS = (
     scenario("invalid", "InvalidSpec", "Helper").of(found(replicas={"Helper": 1})),
     scenario("no operator", "NoOperator", "100 s").of(found(operator=False)),
     scenario("a framework's function raises", "FrameworkError", "pytorch", "KeyError: 'size'").of(found(operator=False, events=RAISED)),
+    scenario("a pod is gone", "NoOperator", "a pod of Worker is gone", now=NOW + 100).of(lacking()),
+    scenario("a pod has just gone", "Starting", "1/2 Running", now=NOW + 100).of(lacking(event("uid-demo", "SuccessfulDeletePod", "Deleted pod demo-worker-1", warning=False, at=NOW + 98))),
     scenario("the operator died before a pod ended", "NoOperator", "Worker-1 ended 18 min ago", now=NOW + 1080).of(then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)})),
     scenario("a pod was deleted while no operator was running", "Deleted", "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 failed because of it", now=NOW + 1080).of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": deleted}, logs={"demo-worker-0": RESET})),
     scenario("all restart, and one takes long to stop", "SIGKILL", "Worker-1", now=NOW + 100).of(failed(137, policy="OnFailure", run_policy={"restartScope": "Job"})),
