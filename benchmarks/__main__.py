@@ -61,8 +61,7 @@ async def _measure(arguments: argparse.Namespace) -> None:
     quick = arguments.quick
     workloads = (Workload(1, 10), Workload(1, 100), Workload(20, 5)) if quick else ALL
     kind = arguments.server or (REAL if envtest.assets() else EMBEDDED)
-    lives: list[scenarios.Lives] = []
-    texts: list[str] = []
+    lives, texts = [], []
     async with cluster(kind) as server:
         name = await server.name()
     for size in arguments.only or workloads:

@@ -5,7 +5,7 @@ All pods are created before the kubelet says that they run, and all jobs run bef
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 from time import monotonic
 
@@ -53,42 +53,24 @@ class Life:
     calls: Mapping[str, float]
 
 
-@dataclass
-class Lives:
-    """Some rounds of a workload: seconds in which a plain client creates the same pods, and lives, in turn."""
-
-    workload: Workload
-    plain: list[float] = field(default_factory=list)
-    lives: list[Life] = field(default_factory=list)
-
-    @property
-    def ratio(self) -> float:
-        """Creation over that of the plain client, each the median of its rounds."""
-        return median(life.created for life in self.lives) / median(self.plain)
-
-    @property
-    def cpu(self) -> float:
-        """The operator's CPU seconds for the whole life of a thousand pods."""
-        return median(life.cpu for life in self.lives) / self.workload.pods * 1000
-
-    def row(self) -> Iterator[str]:
-        """The workload's row of `lives_table`."""
-        yield f"{self.workload.jobs:,} × {self.workload.replicas:,}"
-        yield f"{self.workload.pods / median(self.plain):,.0f} pods/s"
-        yield f"{self.ratio:.2f} ×"
-        for phase in PHASES:
-            of = [life.each[phase] for life in self.lives]
-            yield f"{seconds(median(map(median, of)))} / {seconds(median(map(p99, of)))}"
-        yield f"{self.cpu:.2f} s"
-        yield f"{median(life.peak for life in self.lives) / MB:.0f} MB"
-        yield ", ".join(f"{verb} {count:,.1f}".replace(".0", "") for verb, count in sorted(self.lives[-1].calls.items()))
+def _row(workload: Workload, plain: Sequence[float], lives: Sequence[Life]) -> Iterator[str]:
+    """The workload's row of `lives_table`, of medians: `plain` are the seconds in which a plain client creates its pods."""
+    yield f"{workload.jobs:,} × {workload.replicas:,}"
+    yield f"{workload.pods / median(plain):,.0f} pods/s"
+    yield f"{median(life.created for life in lives) / median(plain):.2f} ×"
+    for phase in PHASES:
+        of = [life.each[phase] for life in lives]
+        yield f"{seconds(median(map(median, of)))} / {seconds(median(map(p99, of)))}"
+    yield f"{median(life.cpu for life in lives) / workload.pods * 1000:.2f} s"
+    yield f"{median(life.peak for life in lives) / MB:.0f} MB"
+    yield ", ".join(f"{verb} {count:,.1f}".replace(".0", "") for verb, count in sorted(lives[-1].calls.items()))
 
 
-def lives_table(found: Iterable[Lives]) -> str:
+def lives_table(rows: Iterable[Iterable[str]]) -> str:
     """All workloads."""
     each = (f"{phase} p50 / p99" for phase in PHASES)
     head = ("jobs × replicas", "plain client", "created", *each, "CPU per 1,000 pods", "memory", "API calls per job")
-    return table(head, (lives.row() for lives in found))
+    return table(head, rows)
 
 
 def by_job(times: Mapping[str, float]) -> dict[str, float]:
@@ -100,15 +82,15 @@ def by_job(times: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-async def lives(kind: str, workload: Workload, rounds: int) -> Lives:
-    """The plain client and the operator in turn, on one server."""
-    found = Lives(workload)
+async def lives(kind: str, workload: Workload, rounds: int) -> Iterable[str]:
+    """The plain client and the operator in turn, on one server: the workload's row of `lives_table`."""
+    plain, found = [], []
     async with cluster(kind) as server, kubelet(str(server.kubeconfig)) as agent:
         for number in range(rounds):
-            found.plain.append(await _plain(server, agent, workload, f"plain-{number}"))
+            plain.append(await _plain(server, agent, workload, f"plain-{number}"))
             async with operator(str(server.kubeconfig)) as running:
-                found.lives.append(await _life(server, agent, running, workload, f"operator-{number}"))
-    return found
+                found.append(await _life(server, agent, running, workload, f"operator-{number}"))
+    return _row(workload, plain, found)
 
 
 async def _plain(server: Server, agent: Kubelet, workload: Workload, namespace: str) -> float:
