@@ -85,35 +85,13 @@ def test_an_operator_has_exactly_its_rules(
 ) -> None:
     values = {**values, "rbac": {"aggregate": False}, "kueueServiceAccount": {"name": ""}}
     assert the(render(chart, **values), "ClusterRole")["rules"] == as_json([*own, *beyond])
-    named = render(chart, watchNamespaces=["team-a"], **values)
-    assert next(role["rules"] for role in named if role["metadata"].get("namespace") == "team-a") == as_json(own)
+    spaces = ["team-a", "team-b"]
+    named = render(chart, watchNamespaces=spaces, **values)
+    roles = {(one["metadata"]["namespace"], one["metadata"]["name"]): one["rules"] for one in named if one["kind"] == "Role"}
+    assert [roles[space, f"demo-{chart}"] for space in spaces] == 2 * [as_json(own)]
     # The classes of priority alone it leaves to the scheduler.
     wide = [as_json(beyond)] if {*beyond} - {rbac.PRIORITIES} else []
     assert [role["rules"] for role in of_kind(named, "ClusterRole").values()] == wide
-
-
-@pytest.mark.parametrize("chart", SAMPLE)
-def test_an_operator_of_named_namespaces_has_roles_only(chart: str) -> None:
-    objects = render(chart, watchNamespaces=["team-a", "team-b"])
-    assert not of_kind(objects, "ClusterRole")
-    assert not of_kind(objects, "ClusterRoleBinding")
-    where = lambda found: (found["metadata"]["namespace"], found["metadata"]["name"])  # noqa: E731
-    roles = {where(found): found["rules"] for found in objects if found["kind"] == "Role"}
-    own, name = as_json(rbac.operator_rules(OPERATORS[chart])), f"demo-{chart}"
-    leader = as_json(rbac.lease_rules(name))
-    operators = {("team-a", name): own, ("team-b", name): own, ("operators", f"{name}-leader"): leader}
-    users = {
-        (space, f"{name}-{who}"): as_json(rule for one in OPERATORS[chart] for rule in rbac.user_rules(one, edit=who == "edit"))
-        for space in ("team-a", "team-b")
-        for who in ("view", "edit")
-    }
-    assert roles == operators | users
-    bindings = [found for found in objects if found["kind"] == "RoleBinding"]
-    assert [where(found) for found in bindings] == list(operators), "teams bind their users themselves"
-    for binding in bindings:
-        assert binding["roleRef"]["kind"] == "Role"
-        assert binding["roleRef"]["name"] == binding["metadata"]["name"]
-        assert binding["subjects"][0]["namespace"] == "operators"
 
 
 def test_the_notes_say_what_kueue_must_leave_to_the_operators() -> None:
