@@ -104,11 +104,6 @@ class Caches:
         """The pods whose owner has the name of that job, of whatever UID."""
         return self._pods.indexed(_BY_JOB, key)
 
-    def has_others(self, job: ObjectView) -> bool:
-        """Whether there are objects of the job other than pods."""
-        own = (store for name, store in self._others.items() if name not in self.watches or self.watches[name].owned)
-        return any(store.indexed(_BY_OWNER, (job.namespace, job.uid)) for store in own)
-
     def related_to(self, job: Mapping[str, Any]) -> Mapping[ObjectKey, ObjectView]:
         """The objects that the job refers to, as far as they exist."""
         found = {one: self._others[one.plural].get(one.namespace, one.name) for one in self._framework.references(job)}

@@ -40,7 +40,6 @@ from jobcommon.framework import FINALIZER, Framework
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile import plan_for_orphans
 from jobcommon.reconcile.plan import MAX_WAKE, WARNING, Create, Delete, Event, Plan, RemoveFinalizer, Urgency
-from jobcommon.spec.at_rest import AT_REST
 
 JobKey = tuple[str, str]
 # The watch event for which a job waits queues it. After this many seconds it is checked whether the watch has stalled.
@@ -284,9 +283,6 @@ class JobController:
     def _plan(self, cached: ObjectView, named: Sequence[PodView], moment: Moment) -> Work:
         key = (cached.namespace, cached.name)
         state = self.states.setdefault(cached.uid, JobState())
-        # The time to live of a job may be in another object.
-        if not named and not self.framework.related and not self.caches.has_others(cached) and state.rests(cached):
-            return Work(*key, cached.uid, AT_REST)
         try:
             framework, job = state.read(self.framework, cached, self.caches.related_to)
             plan = decide(framework, job, self.observe(cached, named, state, moment), moment.wall)

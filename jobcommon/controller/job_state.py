@@ -25,7 +25,6 @@ from jobcommon.reconcile.failed_logs import UNKEPT
 from jobcommon.reconcile.plan import Create, Plan, Urgency
 from jobcommon.reconcile.reports import signs_of_life
 from jobcommon.spec import differs_in_status_alone, read_job, reread_job
-from jobcommon.spec.at_rest import condition_at_rest
 
 COUNTS_DELAY = 1.0
 """Pods of one job start and end close together. A status with new counts only is written this many seconds after the first
@@ -193,16 +192,6 @@ class JobState:
     def planned(self, cost: float, now: float) -> None:
         """Record that the plan at `now` took `cost` seconds."""
         self.cooldown_until = now + min(cost * COOLDOWN_FACTOR, MAX_COOLDOWN) if cost >= MIN_COST else 0.0
-
-    def rests(self, cached: ObjectView) -> bool:
-        """Whether the job, which has no children, is at rest; that is recorded without reading it.
-
-        A job that was under way in this process is read once more.
-        """
-        if self._job is not None or (condition := condition_at_rest(cached.data)) is None:
-            return False
-        self.begun, self.finished, self.running, self.condition = True, True, False, intern(condition)
-        return True
 
     def read(
         self,

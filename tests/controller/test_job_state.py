@@ -12,7 +12,6 @@ from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.manifests.children import service_manifests
 from jobcommon.reconcile.plan import Get, Plan
 from jobcommon.spec import read_job
-from jobcommon.spec.at_rest import AT_REST
 from jobcommon.testutil.builders import Manifest, Pod, condition, finished_status, job_manifest
 from jobcommon.testutil.frameworks import TEST_JOB
 from tests.controller.bench import Bench
@@ -85,10 +84,9 @@ def finished(**run_policy: Any) -> Manifest:
     return job_manifest(TEST_JOB, {"Worker": 2}, status=finished_status(), run_policy={"cleanPodPolicy": "All", **run_policy})
 
 
-def test_a_job_at_rest_is_not_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_state, "read_job", lambda *_: 1 / 0)
+def test_a_finished_job_needs_nothing(bench: Bench) -> None:
     work = bench.new(finished())
-    assert (work.plan, work.sends_nothing) == (AT_REST, True)
+    assert work.sends_nothing
     telemetry = bench.finish(work)
     assert (telemetry.events, telemetry.counts) == ((), {})
     assert bench.controller.conditions == {"Succeeded": 1}
