@@ -1,7 +1,6 @@
-"""import-linter's contracts cover what exists: a package or operator that is added later cannot stay outside them."""
+"""What the contracts of import-linter do not see."""
 
 import ast
-import configparser
 import re
 import sys
 import tomllib
@@ -14,13 +13,6 @@ from jobcommon.reconcile.features import FEATURES
 from tests.architecture.source import PACKAGES, ROOT, modules, tree
 
 
-def contracts() -> configparser.ConfigParser:
-    """.importlinter."""
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / ".importlinter")
-    return parser
-
-
 def test_every_package_is_under_contract() -> None:
     found = (*ROOT.glob("*/__init__.py"), *ROOT.glob("localcluster/*/__init__.py"))
     ours = {str(path.parent.relative_to(ROOT)) for path in found} - {"tests"}
@@ -29,21 +21,6 @@ def test_every_package_is_under_contract() -> None:
         assert (ROOT / "jobcommon" / package).readlink() == Path("..", package), (
             f"{package} is installed as jobcommon.{package}"
         )
-
-
-def test_every_part_of_the_library_has_a_place() -> None:
-    parser = contracts()
-    named = {
-        word
-        for section in parser.sections()
-        for key in ("layers", "source_modules", "forbidden_modules")
-        for word in parser[section].get(key, "").split()
-    }
-    parts = {path.stem for path in (ROOT / "jobcommon").glob("*.py")} | {
-        p.parent.name for p in ROOT.glob("jobcommon/*/__init__.py")
-    }
-    free = {"__init__"}
-    assert not {f"jobcommon.{part}" for part in parts - free} - {word.strip("()") for word in named}
 
 
 def test_the_decision_knows_no_optional_feature() -> None:
