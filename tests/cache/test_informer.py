@@ -193,16 +193,6 @@ class TestList:
         driver.receive(a_list(1))
         assert driver.informer.last_error is None
 
-    def test_a_server_that_asks_to_wait_again_and_again_is_asked_as_often(self) -> None:
-        driver = Driver()
-        for _ in range(60):
-            driver.fetch()
-            assert driver.receive(refusal(429, retry_after="1")) == []
-            assert driver.wait() == 1.0
-        driver.fetch()
-        (replaced,) = driver.receive(a_list(20, an_object("a", 15)))
-        assert names(replaced.objects) == ["a"]
-
     def test_a_malformed_item_does_not_lose_the_page(self) -> None:
         driver = Driver()
         driver.fetch()
@@ -364,15 +354,3 @@ class TestWatch:
         driver.receive(a_list(10, an_object("a", 1), token="t"))
         driver.informer.relist()
         assert driver.fetch() == {"limit": "500", "continue": "t"}, "a list under way is not disturbed"
-
-
-def test_ten_minutes_of_a_dead_server_keep_the_version_and_cost_few_requests() -> None:
-    driver = Driver().sync()
-    requests = 0
-    start = driver.now
-    while driver.now - start < 600:
-        driver.fail(REFUSED)
-        driver.wait()
-        assert driver.open()["resourceVersion"] == "10"
-        requests += 1
-    assert requests < 30

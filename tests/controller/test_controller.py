@@ -20,7 +20,7 @@ from jobcommon.controller.job_controller import WATCH_CHECK_SECONDS
 from jobcommon.controller.job_state import COOLDOWN_FACTOR, COUNTS_DELAY
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.telemetry import Telemetry
-from jobcommon.framework import Companion, CompanionKind, Options
+from jobcommon.framework import Options
 from jobcommon.reconcile import plan as decide
 from jobcommon.reconcile.features import FEATURES
 from jobcommon.reconcile.plan import Create, Delete, Plan, RemoveFinalizer, Urgency
@@ -193,31 +193,6 @@ def test_an_unmet_expectation_lapses_by_its_own_timer(bench: Bench, manifest: Ma
     assert len(bench.work().plan.actions) == 1
 
 
-def test_a_framework_that_raises_delays_its_own_job_only(manifest: Manifest) -> None:
-    def env(job: Any, _replica: Any) -> Any:
-        if job.name == "bad":
-            raise RuntimeError("boom")
-        return ()
-
-    bench = Bench(replace(TEST_JOB, env=env))
-    bench.sync()
-    bench.say("testjobs", "ADDED", job_manifest(TEST_JOB, {"Worker": 1}, name="bad", uid="uid-bad"))
-    bench.say("testjobs", "ADDED", manifest)
-    bad, good = bench.work(), bench.work()
-    assert pods_of(good) == CREATES
-    telemetry = bench.finish(bad)
-    (event,) = telemetry.events
-    assert (event.type, event.reason) == ("Warning", "InternalError")
-    assert event.message.startswith("RuntimeError: boom (in env, test_controller.py line ")
-    bench.finish(good)
-    assert bench.controller.queue.requeues(("default", "bad")) == 1
-    bench.now += 60
-    again = bench.work()
-    assert again.name == "bad"
-    assert bench.finish(again).events == (event,), "the recorder counts it"
-    assert bench.controller.queue.requeues(("default", "bad")) == 2
-
-
 def test_a_job_recreated_under_the_same_name_starts_anew(bench: Bench, manifest: Manifest) -> None:
     """The predecessor's pods lose their finalizer and are not counted; the new job starts when their names are free."""
     start(bench, manifest)
@@ -314,17 +289,6 @@ def test_after_a_costly_plan_the_next_one_waits(bench: Bench, manifest: Manifest
     assert bench.begin() is not None, "the end of its last pod does not wait"
 
 
-def test_a_recorded_end_causes_the_plan_that_acts_on_it(bench: Bench, manifest: Manifest) -> None:
-    start(bench, manifest)
-    bench.say("pods", "MODIFIED", Pod.of(TEST_JOB, read_job(TEST_JOB, manifest), "Worker", 0).failed(137).raw)
-    recorded = bench.work()
-    assert recorded.plan.status is not None
-    assert recorded.plan.actions == ()
-    carried_out(bench, recorded)
-    bench.now += 60
-    assert "delete pods/demo-worker-0 (to be replaced)" in pods_of(bench.work())
-
-
 def test_pods_that_an_orphaning_deletion_has_left_behind_are_released(bench: Bench, manifest: Manifest) -> None:
     """A deletion with --cascade=orphan while no operator runs leaves pods without an owner reference."""
     unlabelled = running_pod(bench, manifest, 1)
@@ -414,26 +378,6 @@ def test_a_job_that_vanishes_while_it_is_worked_on_leaves_nothing_behind(bench: 
     bench.say("testjobs", "DELETED", manifest)
     bench.finish(work)
     assert len(bench.controller.barrier) == len(bench.controller.expectations) == len(bench.controller.states) == 0
-
-
-def test_ownership_is_by_uid_and_nothing_is_adopted(bench: Bench, manifest: Manifest) -> None:
-    """Section K under rule R6: labels select candidates, the controller's UID decides, nothing is adopted or released."""
-    orphan, foreign, owned = (running_pod(bench, manifest, index) for index in (0, 1, 1))
-    orphan["metadata"].pop("ownerReferences")
-    orphan["metadata"].pop("finalizers")
-    foreign["metadata"]["ownerReferences"][0]["uid"] = "AAAAA"
-    foreign["metadata"]["ownerReferences"][0]["kind"] = "OtherJob"
-    bench.say("pods", "ADDED", orphan)
-    bench.say("pods", "ADDED", foreign)
-    work = bench.new(manifest)
-    assert status_of(work.plan).replica_statuses["Worker"].active is None
-    assert not [action for action in work.plan.actions if isinstance(action, Delete | RemoveFinalizer)]
-    bench.finish(work, stale=True)
-    owned["metadata"]["labels"]["group-name"] = "changed"
-    bench.say("pods", "MODIFIED", owned)
-    bench.now += 60
-    again = bench.work()
-    assert status_of(again.plan).replica_statuses["Worker"].active == 1
 
 
 def test_what_claims_a_job_of_another_namespace_is_not_its(bench: Bench, manifest: Manifest) -> None:
@@ -697,20 +641,6 @@ def test_writes_lost_in_a_restored_etcd_delay_no_job(bench: Bench, manifest: Man
     assert bench.begin() is not None
 
 
-def test_companions_are_seen_by_their_owner(manifest: Manifest) -> None:
-    companion = Companion("v1", "ConfigMap", "configmaps", "demo-config", {"data": {"a": "b"}}, owned_fields=("data",))
-    kinds = (CompanionKind("v1", "ConfigMap", "configmaps"),)
-    bench = Bench(replace(TEST_JOB, companions=lambda _job, _pods: (companion,), companion_kinds=kinds))
-    bench.sync()
-    work = bench.new(manifest)
-    (create,) = [a for a in work.plan.actions if isinstance(a, Create) and a.plural == "configmaps"]
-    bench.seen(work)
-    assert bench.work().plan.actions == ()
-    bench.controller.queue.done(("default", "demo"))
-    bench.say("configmaps", "MODIFIED", {**created(create), "data": {"a": "c"}})
-    assert [str(action) for action in bench.work().plan.actions] == ["update configmaps/demo-config"]
-
-
 def test_an_invalid_pod_is_not_kept_waiting_by_a_quota(bench: Bench, manifest: Manifest) -> None:
     """One create refused for good, another for the time being: the job fails now, not after the platform's back-off."""
     bench.say("testjobs", "ADDED", manifest)
@@ -719,16 +649,6 @@ def test_an_invalid_pod_is_not_kept_waiting_by_a_quota(bench: Bench, manifest: M
     wakeup = bench.controller.queue.next_wakeup()
     assert wakeup is not None
     assert wakeup < bench.now + 1
-
-
-def test_the_finalizer_that_a_replacement_waits_for_is_removed_first(manifest: Manifest) -> None:
-    """An evicted pod has its deletionTimestamp already, so that no Delete of ours goes with it."""
-    job = read_job(TEST_JOB, manifest)
-    pod = Pod.of(TEST_JOB, job, "Worker", 0).running().deleting(at=START).last_delete(at=START)
-    manifest["status"] = {"conditions": [condition("Created"), condition("Restarting")], "countedPods": [pod.view.uid]}
-    plan = decide(TEST_JOB, read_job(TEST_JOB, manifest), Observed((pod.view,)), START + 1)
-    assert "remove finalizer from pods/demo-worker-0" in map(str, plan.actions)
-    assert plan.background == ()
 
 
 def test_the_finalizer_of_a_terminating_pod_is_removed_once(bench: Bench, manifest: Manifest) -> None:

@@ -228,21 +228,6 @@ async def test_a_long_list_leaves_the_others_their_turn() -> None:
         bench.driver.stop()
 
 
-async def test_a_stopping_driver_finishes_its_plans_and_begins_no_more(world: World) -> None:
-    async with driving(world) as bench:
-        bench.executor.gate.clear()
-        world.ok("POST", JOBS, a_job("first"))
-        await bench.clock.until(lambda: bench.driver.busy == 1)
-        bench.driver.stop()
-        world.ok("POST", JOBS, a_job("second"))
-        await bench.clock.advance(1)
-        bench.executor.gate.set()
-        await bench.clock.until(bench.has("first"))
-        await bench.clock.until(lambda: bench.driver.busy == 0)
-    assert not bench.has("second")()
-    assert bench.publisher.finishes[0][0].name == "first"
-
-
 class Silent:
     """Lists are empty; watches open and say nothing. `breaks` makes them break instead."""
 
