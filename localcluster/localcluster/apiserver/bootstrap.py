@@ -10,22 +10,18 @@ from localcluster.apiserver.storage import Storage
 
 Obj = dict[str, Any]
 
-#: Served by no resource: the key that signs service-account tokens outlives a restart with the data it belongs to.
+#: Served by no resource: the key that signs service-account tokens.
 KEY_TABLE = "-keys"
 KEY_NAME = "service-account"
 
 
-def ensure(env: Env, storage: Storage) -> None:
-    """Create what is missing; safe on a store that already has it."""
+def create(env: Env, storage: Storage) -> None:
+    """Put them into a new store."""
     for table, namespace, name, body in _objects():
-        if storage.table(table).get(namespace, name) is None:
-            meta = {"name": name, "uid": env.uuid(), "creationTimestamp": env.timestamp(), **body.get("metadata", {})}
-            storage.put(
-                table, namespace, name, {**body, "metadata": {**meta, **({"namespace": namespace} if namespace else {})}}
-            )
-    if storage.table(KEY_TABLE).get("", KEY_NAME) is None:
-        secret = env.random.getrandbits(256).to_bytes(32, "big").hex()
-        storage.put(KEY_TABLE, "", KEY_NAME, {"metadata": {"name": KEY_NAME}, "key": secret})
+        meta = {"name": name, "uid": env.uuid(), "creationTimestamp": env.timestamp(), **body.get("metadata", {})}
+        storage.put(table, namespace, name, {**body, "metadata": {**meta, **({"namespace": namespace} if namespace else {})}})
+    secret = env.random.getrandbits(256).to_bytes(32, "big").hex()
+    storage.put(KEY_TABLE, "", KEY_NAME, {"metadata": {"name": KEY_NAME}, "key": secret})
 
 
 @cache

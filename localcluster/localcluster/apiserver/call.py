@@ -90,6 +90,12 @@ class Call:
             raise self.missing()
         return item
 
+    def check_name(self, obj: Obj) -> None:
+        """Raise a 400 ApiError when the object has another name than the path."""
+        name = (obj.get("metadata") or {}).get("name") or ""
+        if name != self.info.name:
+            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({self.info.name})")
+
     def missing(self) -> ApiError:
         """The 404 for the object that the path names."""
         return not_found(self.resource.plural, self.resource.group, self.info.name)

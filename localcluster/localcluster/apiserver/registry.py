@@ -53,12 +53,9 @@ class Registry:
         self._custom: dict[str, list[Resource]] = {}
         self._index: dict[tuple[str, str, str], Resource] = dict(BUILTIN)
         self._by_table: dict[str, Resource] = {}
-        self._position = storage.table(CRD_TABLE).history.end
+        self._position = 0
         #: Counts changes, so that documents derived from the registry can be cached.
         self.version = 0
-        for item in storage.table(CRD_TABLE).items():
-            self._custom[item.name] = self._compiled(item.obj)
-        self._reindex()
         storage.table(CRD_TABLE).history.listeners.add(self._follow)
 
     def _follow(self) -> None:

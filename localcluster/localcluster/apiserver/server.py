@@ -41,9 +41,8 @@ _STATUS_VERBS: Mapping[str, Handler] = {"get": read.get, "update": update.update
 class ApiServer:
     """An embedded Kubernetes API server.
 
-    `tokens` are static bearer tokens, `history` is the number of changes
-    kept per resource for watches, `compiled` what a CRD serves (see `Registry`). Creates the system namespaces and roles
-    when they are missing.
+    `tokens` are static bearer tokens, `history` is the number of changes kept per resource for watches, `compiled` what a CRD
+    serves (see `Registry`).
     """
 
     def __init__(
@@ -60,14 +59,12 @@ class ApiServer:
         self.authorizer = Authorizer(self.storage)
         self.authenticator = Authenticator(env, self.storage, dict(tokens or {}))
         self.documents = Documents(self.registry, self.authenticator.public_keys)
-        bootstrap.ensure(env, self.storage)
+        bootstrap.create(env, self.storage)
 
     def handle(self, request: Request, user: User | None = None) -> Response:
         """Answer one request. Without `user`, the request's bearer token identifies the user.
 
-        Every refusal is a response with a Status body, also of a write that cannot be stored; an exception is a bug of the
-        server.
-        A write is durable when this returns.
+        Every refusal is a response with a Status body; an exception is a bug of the server.
         """
         try:
             user = user or self.authenticator.identify(request.headers)

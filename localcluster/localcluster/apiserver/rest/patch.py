@@ -33,9 +33,7 @@ def patch(call: Call) -> Response:
     live = call.live()
     shown = call.resource.typed(live.obj)
     patched = apply_patch(call, media, shown)
-    if patched.get("metadata", {}).get("name") != call.info.name:
-        name = patched.get("metadata", {}).get("name", "")
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+    call.check_name(patched)
     return call.answer(replace(call, live, accept(call, patched)))
 
 
@@ -49,9 +47,8 @@ def _apply(call: Call) -> Response:
     config = call.body()
     if not config.get("apiVersion") or not config.get("kind"):
         raise bad_request("an applied configuration needs apiVersion and kind")
-    meta = config["metadata"] = {"name": call.info.name, **(config.get("metadata") or {})}
-    if meta["name"] != call.info.name:
-        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({call.info.name})")
+    config["metadata"] = {"name": call.info.name, **(config.get("metadata") or {})}
+    call.check_name(config)
     live = call.storage.table(call.resource.storage_key).get(call.namespace, call.info.name)
     if live is None and not call.info.subresource:
         return call.answer(create_object(call, accept(call, config)), 201)

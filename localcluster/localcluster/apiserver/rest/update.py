@@ -8,7 +8,6 @@ from localcluster.apiserver.errors import (
     STALE,
     ApiError,
     Cause,
-    bad_request,
     conflict,
     forbidden,
     invalid,
@@ -30,9 +29,7 @@ def update(call: Call) -> Response:
     """PUT of an object or of its status."""
     obj = accept(call, call.body())
     meta = obj["metadata"]
-    if meta.get("name") != call.info.name:
-        name = meta.get("name", "")
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+    call.check_name(obj)
     table = call.storage.table(call.resource.storage_key)
     live = table.get(call.namespace, call.info.name)
     if live is None:
