@@ -4,7 +4,6 @@ One low-level aiohttp handler: the core does the routing, and every request pays
 """
 
 import asyncio
-import ipaddress
 import logging
 import ssl
 from collections.abc import AsyncIterator
@@ -23,6 +22,7 @@ from localcluster.request import Request, Response
 
 log = logging.getLogger(__name__)
 
+_LOOPBACK = "127.0.0.1"
 _SHUTDOWN_SECONDS = 2.0
 # An event is sent at once; events within this time after it are sent together. So a thousand pods in a second cost the server
 # and its watchers fewer writes and reads.
@@ -118,28 +118,24 @@ def _whole(response: Response) -> web.Response:
 async def serve(
     server: ApiServer,
     *,
-    host: str = "127.0.0.1",
     port: int = 0,
     ssl_context: ssl.SSLContext | None = None,
     pods: PodBackend | None = None,
 ) -> AsyncIterator[Running]:
     """Serve until the context is left; open watches are then ended. `port` 0 takes a free one.
 
-    Raises ValueError for an address that is not a loopback one: the server is a development tool and must not be reachable
-    from elsewhere. Raises OSError when the port is taken.
+    It is a development tool and must not be reachable from elsewhere: it listens on the loopback interface. Raises OSError when
+    the port is taken.
     """
-    if not ipaddress.ip_address(host).is_loopback:
-        raise ValueError(f"host {host}: the embedded API server listens on a loopback address only, such as 127.0.0.1")
     running = Running(server, pods)
     # A watcher that goes away is noticed at once, not at the next event.
     handler = web.Server(running.handle, request_factory=_request_factory, handler_cancellation=True, access_log=None)
     runner = web.ServerRunner(handler, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
-    site = web.TCPSite(runner, host, port, ssl_context=ssl_context)
+    site = web.TCPSite(runner, _LOOPBACK, port, ssl_context=ssl_context)
     await site.start()
     running.port = runner.addresses[0][1]
-    shown = f"[{host}]" if ":" in host else host
-    running.url = f"{'https' if ssl_context else 'http'}://{shown}:{running.port}"
+    running.url = f"{'https' if ssl_context else 'http'}://{_LOOPBACK}:{running.port}"
     try:
         yield running
     finally:

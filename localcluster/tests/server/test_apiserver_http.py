@@ -98,12 +98,6 @@ async def test_the_connection_of_an_idle_client_is_closed() -> None:
         assert [one.fileno() for one in sockets] == [-1]
 
 
-async def test_only_loopback_addresses() -> None:
-    with pytest.raises(ValueError, match="loopback"):
-        async with serve(ApiServer(Env.system()), host="0.0.0.0"):
-            pass
-
-
 async def test_logs(http: Http) -> None:
     await http.running_pod()
     query = {"follow": "true", "tailLines": "5", "timestamps": "true", "sinceTime": "2027-01-15T08:00:00Z", "limitBytes": "9"}
