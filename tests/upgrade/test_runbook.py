@@ -127,7 +127,7 @@ async def becomes(cluster: TestCluster, pod: str, phase: str) -> None:
     container = {"name": "pytorch", "image": "any", "imageID": "", "restartCount": 0, "ready": not ended, "state": state}
     ready = {"type": "Ready", "status": str(not ended)}
     status = {"phase": phase, "conditions": [ready], "containerStatuses": [container]}
-    await cluster.merge("pods", f"{pod}/status", {"status": status})
+    await cluster.send("PATCH", cluster.path("pods", f"{pod}/status"), {"status": status}, MERGE_PATCH)
 
 
 async def uids(cluster: TestCluster, prefix: str) -> dict[str, str]:
@@ -145,7 +145,8 @@ async def running_job(cluster: TestCluster) -> dict[str, str]:
         assert service is not None
         await cluster.create("services", service)
         await becomes(cluster, SHAPE.pod_name(kind, index), "Running")
-    await cluster.merge(PYTORCH, "demo/status", {"status": SHAPE.status(time.time(), "Running", "active")})
+    status = SHAPE.status(time.time(), "Running", "active")
+    await cluster.send("PATCH", cluster.path(PYTORCH, "demo/status"), {"status": status}, MERGE_PATCH)
     return await uids(cluster, "demo")
 
 
