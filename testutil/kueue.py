@@ -44,8 +44,8 @@ def made_by_kueue(job: Manifest, pod_sets: Mapping[str, Any]) -> Manifest:
     }
 
 
-def reserved(workload: Manifest, flavor: str = "default", at: float = START, **assignment: Any) -> Manifest:
-    """The Workload with quota in `flavor` for all its podSets; `assignment` is added to each. Checks may follow."""
+def admitted(workload: Manifest, flavor: str = "default", at: float = START, **assignment: Any) -> Manifest:
+    """The Workload whose job may run, with quota in `flavor` for all its podSets; `assignment` is added to each."""
     assigned = [
         {"name": one["name"], "count": one["count"], "flavors": {"cpu": flavor}, **assignment}
         for one in workload["spec"]["podSets"]
@@ -53,12 +53,7 @@ def reserved(workload: Manifest, flavor: str = "default", at: float = START, **a
     found = with_condition(workload, "QuotaReserved", True, "QuotaReserved", "Quota reserved in ClusterQueue team", at)
     if any(one["type"] == "Evicted" for one in found["status"]["conditions"]):
         found = with_condition(found, "Evicted", False, "QuotaReserved", "Previously: preempted", at)
-    return _with_status(found, admission={"clusterQueue": "team", "podSetAssignments": assigned})
-
-
-def admitted(workload: Manifest, flavor: str = "default", at: float = START, **assignment: Any) -> Manifest:
-    """The Workload whose job may run, with quota as in `reserved`."""
-    found = reserved(workload, flavor, at, **assignment)
+    found = _with_status(found, admission={"clusterQueue": "team", "podSetAssignments": assigned})
     return with_condition(found, "Admitted", True, "Admitted", "The workload is admitted", at)
 
 

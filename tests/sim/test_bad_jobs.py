@@ -6,8 +6,7 @@ What the decision alone makes of a bad spec is shown by tests/reconcile/test_poi
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum, auto
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,12 +22,12 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import GONE, Manifest, condition, job_manifest, put, replica_spec
 from jobcommon.testutil.sim.scenario import DEFINITIONS, DONE, FOREVER, Scenario, UserStep, ask, path_of
-from jobcommon.testutil.sim.simulation import Run, Simulation
+from jobcommon.testutil.sim.simulation import Simulation
 from localcluster import ApiServer
 
 pytestmark = pytest.mark.no_cover
-#: Plans of a job that fails: a refusal is learnt by one, and what was made for the job goes, thing by thing.
-MOST_PLANS = 16
+#: At a job that fails: a refusal is learnt by one, and what was made for the job goes, thing by thing.
+MOST_LOOKS = 16
 #: A back-off of 5 ms that doubles up to a minute: so many looks fit into the time of a run, those for events included.
 SECONDS, TRIES = 300.0, 40
 HEALTHY: Mapping[str, Mapping[str, int]] = {
@@ -36,37 +35,11 @@ HEALTHY: Mapping[str, Mapping[str, int]] = {
     MXNET.kind: {"Scheduler": 1, "Worker": 1},
 }  # fmt: skip
 FRAMEWORKS = (TF, PYTORCH, MPI, MXNET)
+Rows = Mapping[str, tuple[Framework, str, Mapping[str, Any]]]
 
 
-class Fate(Enum):
-    INVALID = auto()  # Failed with InvalidSpec in its first status
-    REFUSED = auto()  # the same once the API server has refused what it needs
-    RUNS = auto()  # Succeeded, as if nothing were wrong with it
-    IGNORED = auto()  # left alone, without a status
-
-
-@dataclass(frozen=True)
-class BadJob:
-    """One of them. `changes` are made to a healthy job, ``SPECS`` being its replica specs; `says` is in its last condition.
-
-    `named` turns the job's name into an invalid one. `status` is written to the job before the operator sees it, and `beside`
-    are labels of a pod that claims the job as its controller, of which an event UnknownPod tells.
-    """
-
-    framework: Framework
-    fate: Fate
-    changes: Mapping[str, Any]
-    says: str = ""
-    named: str = "{}"
-    status: Any = None
-    beside: Mapping[str, str] | None = None
-
-    def manifest(self, number: int) -> Manifest:
-        """The job, whose name is made of its number."""
-        found = healthy(self.framework, self.named.format(f"p{number}"))
-        for path, value in self.changes.items():
-            put(found, path.replace("SPECS", f"spec.{self.framework.replica_specs}"), value)
-        return found
+RUNS = "Succeeded"
+IGNORED = ""
 
 
 def healthy(framework: Framework, name: str) -> Manifest:
@@ -90,27 +63,26 @@ HOSTILE = "$(HOME) %s %d {0} {x} \"a\\c' \u2028 ünïcödé ☃"
 W = "SPECS.Worker.template"
 TWICE = [{"name": "pytorch", "image": "any"}] * 2
 OVER = {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}
-BAD_JOBS: dict[str, BadJob] = {
-    "a template that is text": BadJob(PYTORCH, Fate.INVALID, {"SPECS.Master.template": "x"}, "must be an object"),
-    "a name of 200 characters": BadJob(MXNET, Fate.INVALID, {}, "use up to 63", named="{:x<200}"),
-    "a run policy that is a list": BadJob(MPI, Fate.INVALID, {"spec.runPolicy": []}, "must be an object"),
-    "two containers of one name": BadJob(PYTORCH, Fate.REFUSED, {f"{W}.spec.containers": TWICE}, "Duplicate value"),
-    "a label value of 70 characters": BadJob(
-        TF, Fate.REFUSED, {f"{W}.metadata": {"labels": {"team": "x" * 70}}}, "must be no more than 63"),
-    "annotations of 300 KiB": BadJob(
-        PYTORCH, Fate.REFUSED, {f"{W}.metadata": {"annotations": {"a": "x" * 300 * 1024}}}, "may have 262,144"),
-    "a request over its limit": BadJob(
-        MXNET, Fate.REFUSED, {f"{W}.spec.containers.0.resources": OVER}, "must be less than or equal to cpu limit"),
-    "a type in lower case": BadJob(TF, Fate.RUNS, {"SPECS.worker": replica_spec(TF), "SPECS.Worker": GONE}),
-    "a pod of index 1.0 claims it": BadJob(
-        PYTORCH, Fate.RUNS, {}, beside={labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: "1.0"}),
-    "a pod of index 10¹² claims it": BadJob(
-        MXNET, Fate.RUNS, {}, beside={labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: str(10**12)}),
-    "a template with reserved metadata": BadJob(PYTORCH, Fate.RUNS, {f"{W}.metadata": RESERVED}),
-    "hostile text": BadJob(TF, Fate.RUNS, {f"{W}.spec.containers.0.args": [HOSTILE]}),
-    "a status of garbage": BadJob(MXNET, Fate.RUNS, {}, status=FORGED),
-    "a start in the year 9999": BadJob(PYTORCH, Fate.RUNS, {}, status={"startTime": "9999-12-31T23:59:59Z"}),
-    "managed by another controller": BadJob(PYTORCH, Fate.IGNORED, {"spec.runPolicy.managedBy": "example.com/other"}),
+#: The framework; how the job ends: it runs as if nothing were wrong with it, it is ignored, or what an invalid one says; the
+#: changes of a healthy job. ``status`` is written before the operator sees it, ``beside`` are labels of a pod that claims it.
+BAD_JOBS: Rows = {
+    "a template that is text": (PYTORCH, "must be an object", {"SPECS.Master.template": "x"}),
+    "a name of 200 characters": (MXNET, "use up to 63", {"metadata.name": "p1" + "x" * 198}),
+    "a run policy that is a list": (MPI, "must be an object", {"spec.runPolicy": []}),
+    "two containers of one name": (PYTORCH, "Duplicate value", {f"{W}.spec.containers": TWICE}),
+    "a label value of 70 characters": (TF, "must be no more than 63", {f"{W}.metadata": {"labels": {"team": "x" * 70}}}),
+    "annotations of 300 KiB": (PYTORCH, "may have 262,144", {f"{W}.metadata": {"annotations": {"a": "x" * 300 * 1024}}}),
+    "a request over its limit": (MXNET, "less than or equal to cpu limit", {f"{W}.spec.containers.0.resources": OVER}),
+    "a type in lower case": (TF, RUNS, {"SPECS.worker": replica_spec(TF), "SPECS.Worker": GONE}),
+    "a pod of index 1.0 claims it": (
+        PYTORCH, RUNS, {"beside": {labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: "1.0"}}),
+    "a pod of index 10¹² claims it": (
+        MXNET, RUNS, {"beside": {labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: str(10**12)}}),
+    "a template with reserved metadata": (PYTORCH, RUNS, {f"{W}.metadata": RESERVED}),
+    "hostile text": (TF, RUNS, {f"{W}.spec.containers.0.args": [HOSTILE]}),
+    "a status of garbage": (MXNET, RUNS, {"status": FORGED}),
+    "a start in the year 9999": (PYTORCH, RUNS, {"status": {"startTime": "9999-12-31T23:59:59Z"}}),
+    "managed by another controller": (PYTORCH, IGNORED, {"spec.runPolicy.managedBy": "example.com/other"}),
 }  # fmt: skip
 
 
@@ -124,39 +96,39 @@ def take_anything(server: ApiServer, framework: Framework) -> None:
     ask(server, "PUT", path, stored)
 
 
+def submit(framework: Framework, manifest: Manifest, server: ApiServer) -> None:
+    """Create the job with its status, and the pod beside it."""
+    name, status, beside = manifest["metadata"]["name"], manifest.get("status"), manifest.get("beside")
+    job = ask(server, "POST", path_of(framework), manifest)
+    if status is not None:
+        ask(server, "PUT", f"{path_of(framework, name)}/status", {**job, "status": status})
+    if beside is not None:
+        owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": name, "uid": job["metadata"]["uid"]}
+        marks = {labels.OPERATOR_NAME: framework.operator_name, labels.JOB_NAME: name, **beside}
+        metadata = {"name": f"{name}-stranger", "labels": marks, "ownerReferences": [{**owner, "controller": True}]}
+        spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}
+        ask(server, "POST", path_of("pods"), {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
 class Trial:
-    """One run. The bad jobs are p0, p1 and so on, or what these names are made into; the healthy ones h0, h1 and so on."""
+    """One run. The bad jobs are p0, p1 and so on, the healthy ones h0, h1 and so on."""
 
-    def __init__(self, bad: Sequence[BadJob], frameworks: Sequence[Framework] = FRAMEWORKS) -> None:
-        self.bad, self.frameworks = bad, frameworks
-        self.healthy = [f"h{n}" for n in range(len(frameworks))]
-        self.manifests = [job.manifest(n) for n, job in enumerate(bad)]
-        steps = [UserStep(partial(take_anything, framework=f)) for f in frameworks]
-        steps += [UserStep(partial(self._submit, n)) for n in range(len(bad))]
-        jobs = tuple(healthy(framework, name) for name, framework in zip(self.healthy, frameworks, strict=True))
-        of_mpi = [m["metadata"]["name"] for m in (*jobs, *self.manifests) if m["kind"] == MPI.kind]
+    def __init__(self, bad: Rows, frameworks: Sequence[Framework] = FRAMEWORKS) -> None:
+        self.healthy = {f"h{n}": framework for n, framework in enumerate(frameworks)}
+        self.bad = {row: healthy(framework, f"p{n}") for n, (row, (framework, _, _)) in enumerate(bad.items())}
+        for row, (framework, _, changes) in bad.items():
+            for path, value in changes.items():
+                put(self.bad[row], path.replace("SPECS", f"spec.{framework.replica_specs}"), value)
+        steps = [UserStep(partial(take_anything, framework=framework)) for framework in frameworks]
+        steps += [UserStep(partial(submit, bad[row][0], manifest)) for row, manifest in self.bad.items()]
+        jobs = tuple(healthy(framework, name) for name, framework in self.healthy.items())
+        of_mpi = [job["metadata"]["name"] for job in (*jobs, *self.bad.values()) if job["kind"] == MPI.kind]
         ends = {**{f"{name}-worker-*": FOREVER for name in of_mpi}, "*": DONE}
-        scenario = Scenario("bad-jobs", tuple(frameworks), jobs, ends, tuple(steps), horizon=SECONDS)
-        simulation = Simulation(scenario, 0, ())
-        self.run: Run = simulation.result()
-        self.plans: Counter[str] = Counter()
+        simulation = Simulation(Scenario("bad-jobs", tuple(frameworks), jobs, ends, tuple(steps), horizon=SECONDS), 0, ())
+        self.run, self.server = simulation.result(), simulation.server
+        self.looks: Counter[str] = Counter()
         for (_, key, _), count in self.run.keys.items():
-            self.plans[key.partition("/")[2]] += count
-        self.server = simulation.server
-
-    def _submit(self, number: int, server: ApiServer) -> None:
-        bad, manifest = self.bad[number], self.manifests[number]
-        job = ask(server, "POST", path_of(bad.framework), manifest)
-        if bad.status is not None:
-            path = path_of(bad.framework, manifest["metadata"]["name"])
-            ask(server, "PUT", f"{path}/status", {**job, "status": bad.status})
-        if bad.beside is not None:
-            name, owner = job["metadata"]["name"], {key: job[key] for key in ("apiVersion", "kind")}
-            own = {**owner, "name": name, "uid": job["metadata"]["uid"], "controller": True}
-            marks = {labels.OPERATOR_NAME: bad.framework.operator_name, labels.JOB_NAME: name, **bad.beside}
-            metadata = {"name": f"{name}-stranger", "labels": marks, "ownerReferences": [own]}
-            spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}
-            ask(server, "POST", path_of("pods"), {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+            self.looks[key.partition("/")[2]] += count
 
     def status(self, framework: Framework, name: str) -> JobStatus:
         """What is on record of a job."""
@@ -169,7 +141,7 @@ class Trial:
 
     def unlike_healthy(self) -> Iterator[str]:
         """What is not as it would be without bad jobs."""
-        for name, framework in zip(self.healthy, self.frameworks, strict=True):
+        for name, framework in self.healthy.items():
             if not self.status(framework, name).has(ConditionType.SUCCEEDED):
                 yield f"{name} has not succeeded"
         yield from (f"{pod} ran {runs} times" for pod, runs in self.run.runs.items() if runs > 1)
@@ -178,28 +150,24 @@ class Trial:
 
 @pytest.fixture(scope="module")
 def trial() -> Trial:
-    return Trial([*BAD_JOBS.values()])
+    return Trial(BAD_JOBS)
 
 
-@pytest.mark.parametrize("number", range(len(BAD_JOBS)), ids=BAD_JOBS)
-def test_a_bad_job_comes_to_the_end_that_is_its_own(trial: Trial, number: int) -> None:
-    bad, name = trial.bad[number], trial.manifests[number]["metadata"]["name"]
-    status, plans = trial.status(bad.framework, name), trial.plans[name]
+@pytest.mark.parametrize("row", BAD_JOBS)
+def test_a_bad_job_comes_to_the_end_that_is_its_own(trial: Trial, row: str) -> None:
+    (framework, wanted, changes), name = BAD_JOBS[row], trial.bad[row]["metadata"]["name"]
+    conditions = trial.status(framework, name).conditions
     written = [w for w in trial.run.trace if w.path.endswith(f"/{name}/status") and w.status == 200]
-    last = status.conditions[-1] if status.conditions else None
-    match bad.fate:
-        case Fate.IGNORED:
-            assert (last, written) == (None, [])
-        case Fate.RUNS:
-            assert last is not None
-            assert last.type == ConditionType.SUCCEEDED
-            assert ("UnknownPod" in trial.events(name)) == (bad.beside is not None)
-        case _:
-            assert last is not None
-            assert (last.type, last.reason) == (ConditionType.FAILED, INVALID_SPEC)
-            assert bad.says in (last.message or "")
-            assert len(written) <= (1 if bad.fate is Fate.INVALID else 3)
-            assert plans <= MOST_PLANS
+    assert ("UnknownPod" in trial.events(name)) == ("beside" in changes)
+    if wanted == IGNORED:
+        assert (conditions, written) == ([], [])
+    elif wanted == RUNS:
+        assert conditions[-1].type == ConditionType.SUCCEEDED
+    else:
+        assert (conditions[-1].type, conditions[-1].reason) == (ConditionType.FAILED, INVALID_SPEC)
+        assert wanted in (conditions[-1].message or "")
+        assert len(written) <= 3
+        assert trial.looks[name] <= MOST_LOOKS
 
 
 def test_the_healthy_jobs_do_as_if_they_were_alone_and_then_there_is_rest(trial: Trial) -> None:
@@ -232,11 +200,11 @@ def test_a_broken_hook_harms_no_other_job_and_is_tried_again_with_growing_pauses
         return bad
 
     framework: Framework = replace(MPI, **{hook: broken})
-    found = Trial([BadJob(framework, Fate.RUNS, {"spec.bad": True})], (framework,))
+    found = Trial({"broken": (framework, RUNS, {"spec.bad": True})}, (framework,))
     assert list(found.unlike_healthy()) == []
-    assert found.plans["p0"] <= TRIES
+    assert found.looks["p0"] <= TRIES
     assert not any("the operator" in error for error in found.run.errors)
     if isinstance(bad, BrokenError):
-        assert found.plans["p0"] >= 2
+        assert found.looks["p0"] >= 2
         assert any("it is broken" in error for error in found.run.errors)
         assert "InternalError" in found.events("p0")

@@ -260,19 +260,17 @@ class Simulation:
                     yield name, (item.obj.get("status") or {}).get("phase", "")
 
     def _look_for_leaks(self) -> None:
-        """State that operators keep of deleted jobs, and expectations that cannot be met any more."""
+        """Expectations that cannot be met any more, and what is still backed off from."""
         for driver in self._drivers:
             controller = driver.controller
             jobs = len(controller.informers[controller.jobs].store)
-            for what, size, allowed in (
+            allowed = 0 if self.loop.time() < self._horizon else jobs
+            for what, size, most in (
                 ("expectations", len(controller.expectations), 0),
-                ("barrier", len(controller.barrier), jobs),
-                ("memory", len(controller.states), jobs),
-                ("orphans", len(controller.orphans), 0),
                 ("strays", len(controller.strays), 0),
-                ("back-off", controller.queue.failing, 0 if self.loop.time() < self._horizon else jobs),
+                ("back-off", controller.queue.failing, allowed),
             ):
-                if size > allowed:
+                if size > most:
                     self.run.leaked.append(f"{controller.framework.name}: {what} of {size}, {jobs} jobs")
 
     @property
