@@ -24,10 +24,10 @@ class Endpoint:
 class HttpTransport:
     """A `localcluster.request.Transport` over HTTP, without retries. A request may take `seconds`; so may a stream to open."""
 
-    def __init__(self, endpoint: Endpoint, *, seconds: float = 65.0, user_agent: str = "localcluster") -> None:
+    def __init__(self, endpoint: Endpoint, *, seconds: float = 65.0) -> None:
         self._endpoint = endpoint
         self._seconds = seconds
-        self._headers = {"User-Agent": user_agent}
+        self._headers = {"User-Agent": "localcluster"}
         if endpoint.token:
             self._headers["Authorization"] = f"Bearer {endpoint.token}"
         self._session: aiohttp.ClientSession | None = None

@@ -44,7 +44,6 @@ class LogOptions:
     tail_lines: int | None = None
     since_seconds: int | None = None
     since_time: float | None = None
-    limit_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class PodBackend(Protocol):
     def logs(self, pod: Pod, options: LogOptions) -> AsyncIterator[bytes]:
         """Pieces of the container's log as they come; with `follow` until the container has ended and all is sent.
 
-        All filters (`tail_lines`, `since_*`, `limit_bytes`, `timestamps`) are the backend's to apply.
+        All filters (`tail_lines`, `since_*`, `timestamps`) are the backend's to apply.
         """
         ...
 

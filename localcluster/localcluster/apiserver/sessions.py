@@ -183,7 +183,6 @@ def _log_options(call: Session) -> LogOptions:
             tail_lines=_number(query, "tailLines"),
             since_seconds=_number(query, "sinceSeconds"),
             since_time=None if since is None else parse_time(since),
-            limit_bytes=_number(query, "limitBytes"),
         )
     except ValueError as error:
         raise bad_request(f"pods/log: {error}") from None

@@ -59,7 +59,7 @@ async def embedded() -> AsyncIterator[Target]:
 
 @asynccontextmanager
 async def _connected(name: str, endpoint: Endpoint) -> AsyncIterator[Target]:
-    transport = HttpTransport(endpoint, user_agent="conformance")
+    transport = HttpTransport(endpoint)
     try:
         yield Target(name, transport)
     finally:

@@ -135,7 +135,7 @@ class Rendering:
 
 async def read_log(path: Path, options: LogOptions, now: float, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
     """The log at `path` under `options`; with `follow`, until `ended()` and everything is sent."""
-    rendering, budget = Rendering(_since(options, now), stamp=options.timestamps), options.limit_bytes
+    rendering = Rendering(_since(options, now), stamp=options.timestamps)
     reader = Reader(path)
     try:
         # Asked before reading: what a run wrote before its end is then surely in the file.
@@ -146,14 +146,10 @@ async def read_log(path: Path, options: LogOptions, now: float, ended: Callable[
         while True:
             lines = reader.read()
             left -= sum(map(len, lines))
-            block = rendering.of(lines)
-            if budget is not None:
-                block = block[:budget]
-                budget -= len(block)
-            if block:
+            if block := rendering.of(lines):
                 yield block
             # What a run writes while it is read is not waited for without `follow`.
-            if budget == 0 or (over and (not lines or (not options.follow and left <= 0))):
+            if over and (not lines or (not options.follow and left <= 0)):
                 return
             over = over or (not lines and ended())
             await asyncio.sleep(0 if lines or over else _POLL)

@@ -283,7 +283,6 @@ async def test_log_filters(tmp_path: Path) -> None:
     assert await shown(path, tail_lines=0) == ""
     assert await shown(path, tail_lines=1, timestamps=True) == f"{stamps[3]} line 3\n"
     assert await shown(path, since_time=1767225602.0) == "line 2\nline 3\n"
-    assert await shown(path, limit_bytes=9) == "line 0\nli"
     assert await shown(path, follow=True) == "line 0\nline 1\nline 2\nline 3\n"
     assert await shown(tmp_path / "none.log") == ""
     path.write_text(f"{stamps[0]} stdout P long \n{stamps[1]} stdout F line\n{stamps[2]} stdout F next\n")

@@ -100,11 +100,11 @@ async def test_the_connection_of_an_idle_client_is_closed() -> None:
 
 async def test_logs(http: Http) -> None:
     await http.running_pod()
-    query = {"follow": "true", "tailLines": "5", "timestamps": "true", "sinceTime": "2027-01-15T08:00:00Z", "limitBytes": "9"}
+    query = {"follow": "true", "tailLines": "5", "timestamps": "true", "sinceTime": "2027-01-15T08:00:00Z"}
     async with http.session.get(f"{http.url}{PODS}/a/log", params=query) as answer:
         assert (answer.status, await answer.text()) == (200, "one\ntwo and more\nthree")
         assert answer.content_type == "text/plain"
-    expected = LogOptions("c", follow=True, timestamps=True, tail_lines=5, since_time=1_800_000_000.0, limit_bytes=9)
+    expected = LogOptions("c", follow=True, timestamps=True, tail_lines=5, since_time=1_800_000_000.0)
     assert http.backend.asked == [expected]
 
 
