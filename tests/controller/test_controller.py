@@ -73,22 +73,6 @@ def test_no_plan_before_all_caches_are_synced(manifest: Manifest) -> None:
     assert pods_of(bench.new(manifest)) == CREATES
 
 
-def test_a_job_waits_for_a_cache_that_lags_after_a_create(bench: Bench, manifest: Manifest) -> None:
-    """The barrier: no second plan before the caches have seen the first one's writes."""
-    work = bench.new(manifest)
-    first = bench.version + 1
-    bench.finish(work)
-    bench.say(
-        "testjobs", "MODIFIED", {**manifest, "metadata": {**manifest["metadata"], "labels": {"a": "b"}}}, version=first - 1
-    )
-    bench.controller.queue.add(("default", "demo"))
-    bench.now += 1
-    assert bench.begin() is None, "the job is seen, its pods are not"
-    bench.echo(work, first)
-    bench.now += 60
-    assert pods_of(bench.work()) == []
-
-
 def test_a_bookmark_lifts_the_barrier(bench: Bench, manifest: Manifest) -> None:
     bench.finish(bench.new(manifest))
     bench.controller.queue.add(("default", "demo"))

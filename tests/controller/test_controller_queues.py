@@ -56,28 +56,6 @@ def test_the_caches_of_a_gang_scheduler(scheduler: str, namespace: str | None, r
     assert ours == (resource == "podgroups")
 
 
-def test_a_queued_job_is_planned_when_its_pod_group_changes(manifest: Manifest) -> None:
-    bench = Bench(GANG)
-    bench.sync()
-    work = bench.new(manifest)
-    assert [str(action) for action in work.plan.actions] == QUEUED
-    bench.seen(work)
-    idle = bench.work()
-    assert idle.plan.actions == ()
-    assert idle.plan.status is None, "no hot loop"
-    bench.finish(idle)
-    assert bench.begin() is None
-    assert bench.controller.queue.next_wakeup() is None
-    (group,) = [a.manifest for a in work.plan.actions if isinstance(a, Create) and a.plural == "podgroups"]
-    found = {**group, "metadata": {**group["metadata"], "uid": "uid-demo-group"}}
-    bench.say("podgroups", "MODIFIED", in_phase(found, "Pending"))
-    waiting = bench.work()
-    assert waiting.plan.actions == ()
-    bench.finish(waiting)
-    bench.say("podgroups", "MODIFIED", in_phase(found, "Inqueue"))
-    assert planned(bench) == PODS
-
-
 @pytest.mark.parametrize(
     ("refused", "synced"),
     [
@@ -89,6 +67,8 @@ def test_a_queued_job_is_planned_when_its_pod_group_changes(manifest: Manifest) 
         ({"podgroups": FORBIDDEN}, False),
         ({"podgroups": StatusError(503, "", "")}, False),
         ({"pods": MISSING}, False),
+        ({"testjobs": MISSING}, True),
+        ({"testjobs": FORBIDDEN}, False),
     ],
     ids=str,
 )
