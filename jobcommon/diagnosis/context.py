@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from jobcommon.api.job import template_for
@@ -19,6 +20,8 @@ _HOST = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"[\d.]+|localhost|.*:.*")
+_LOOPBACK = re.compile(r"127[\d.]+|localhost")
+_OF_MASTER = "the operator sets the address of rank 0 in MASTER_ADDR: program and options of torchrun must name no other"
 # Of a job with one replica such words are those of its own processes.
 _COLLECTIVE = re.compile(
     r"c10d|TCPStore|rendezvous|\bDist\w+Error|nccl|gloo|rabit|tracker|collective|\branks?\b|elastic|\bmpi", re.IGNORECASE
@@ -35,7 +38,7 @@ _SERVING = "the command of {} must run until the other replicas have ended (in a
 def in_context(cause: Cause, replica: str, found: Found) -> Cause:
     """The cause as it is in this job."""
     if cause.reason == Reason.PEERS_UNREACHABLE:
-        return _of_host(cause, found)
+        return _of_host(cause, replica, found)
     template = template_of(replica, found)
     if cause.reason == Reason.OOM_KILLED and (limit := _memory_limit(_pod_of(replica, found))):
         own = _memory_limit(template)
@@ -56,17 +59,18 @@ def without_error(replica: str, found: Found) -> Cause:
     return Cause(Reason.ENDED_EARLY, text, _WAITING_WORKER if mpi else _SERVING.format(kind))
 
 
-def _of_host(cause: Cause, found: Found) -> Cause:
+def _of_host(cause: Cause, replica: str, found: Found) -> Cause:
     job = found.read
     host = host_in(cause.text)
+    if _LOOPBACK.fullmatch(host) and replica not in ("", *map(str, islice(job.replicas, 1))) and _COLLECTIVE.search(cause.text):
+        return replace(cause, advice=_OF_MASTER, symptom=False)
     if host and not _ADDRESS.fullmatch(host):
         if host.partition(".")[0] == job.service_name or host.startswith(f"{job.name}-"):
             return cause
         made = unreachable(f"{cause.text}; no pod of the job is named {host}", local=found.local)
         if "Launcher" in job.replica_specs:
             return replace(made, advice=_HOSTS)
-        mine = "MASTER_ADDR is set by the operator: the program must not change it"
-        return replace(made, advice=mine) if _COLLECTIVE.search(cause.text) else made
+        return replace(made, advice=_OF_MASTER) if _COLLECTIVE.search(cause.text) else made
     if job.total_replicas == 1 and not _COLLECTIVE.search(cause.text):
         made = unreachable(f"{cause.text}; the job has no other replica", local=found.local)
         return replace(made, advice=f"see which address it connects to, and whether a server listens there; {made.advice}")

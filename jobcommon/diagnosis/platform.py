@@ -51,6 +51,7 @@ _BY_REASON: Mapping[str, tuple[Reason, str, str]] = {
     ),
 }
 
+_OWN_FAULT = ("DeadlineExceeded", STOPPED_BY_IMAGE)
 PLATFORM_ENDS = frozenset(_BY_REASON)
 """The reasons of ends that the platform or another user causes."""
 
@@ -63,4 +64,5 @@ def ended_by_platform(reason: str, message: str = "") -> Cause | None:
     if known is None:
         return None
     said = in_short(message)
-    return Cause(known[0], known[1] + (f": {said}" if said else ""), known[2] or _REPLACED)
+    advice = known[2] if reason in _OWN_FAULT else "; ".join(filter(None, (known[2], _REPLACED)))
+    return Cause(known[0], known[1] + (f": {said}" if said else ""), advice)
