@@ -27,7 +27,6 @@ from jobcommon.cli.options import (
     Namespace,
     OneNamespace,
     PythonOption,
-    Server,
     flag,
     namespace_option,
     option,
@@ -92,10 +91,9 @@ def up_command(
         None, "The node's capacity; pods that request more than is free wait. Repeatable.", "RESOURCE=AMOUNT,..."
     ),
     dashboard: bool = flag("Serve the dashboard, too (see jobcommon dashboard).", "--dashboard"),
-    server: Server = None,
     python: PythonOption = None,
 ) -> None:
-    """Run a cluster, with all operators, until Ctrl-C: an embedded cluster, or one with a real API server.
+    """Run an embedded cluster, with all operators, until Ctrl-C.
 
     kubectl and every other client can use it: it writes a kubeconfig, and prints how to use it. Pods are local processes:
     their commands run with the programs of this machine and of the active Python environment, and images are not pulled.
@@ -118,7 +116,6 @@ def up_command(
         operators=operators,
         capacity=amounts(capacity or ()),
         with_dashboard=dashboard,
-        server=server,
         python=python_of_pods(python),
     )
     try:

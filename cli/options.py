@@ -2,7 +2,7 @@
 
 import math
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -76,5 +76,3 @@ OptionalFiles = Annotated[list[str] | None, _FILES]
 
 _PYTHON = "The Python interpreter or environment of local pods. Default: the active environment, else the first python on PATH."
 PythonOption = Annotated[str | None, option(..., _PYTHON, "PATH", "--python")]
-_SERVER = "real: etcd, kube-apiserver and kube-controller-manager from $KUBEBUILDER_ASSETS; pods remain local processes."
-Server = Annotated[Literal["embedded", "real"] | None, option(..., _SERVER, "embedded|real")]

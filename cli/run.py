@@ -40,9 +40,7 @@ class Limits:
     alone: bool = False
 
 
-async def run_here(
-    manifests: Sequence[Manifest], console: Console, *, namespace: str, limits: Limits, server: str | None, python: Python
-) -> int:
+async def run_here(manifests: Sequence[Manifest], console: Console, *, namespace: str, limits: Limits, python: Python) -> int:
     """Run the jobs on a cluster of their own to their end, or to a limit; the exit code. Raises `UserError` for bad input."""
     from jobcommon.cli.embedded import training_cluster
     from jobcommon.cli.up import refusals
@@ -51,7 +49,7 @@ async def run_here(
     console.print(str(python), soft_wrap=True, highlight=False, markup=False)
     display = Display(console, wanted.followed)
     with refusals():
-        async with training_cluster(wanted.frameworks, server=server, python=python.path) as running:
+        async with training_cluster(wanted.frameworks, python=python.path) as running:
             api = Api(running.client, namespace)
             for name in dict.fromkeys(manifest.namespace or namespace for manifest in manifests):
                 if await Cluster(api).ensure_namespace(name):

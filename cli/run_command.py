@@ -14,7 +14,7 @@ from jobcommon.cli.errors import UserError, usage_error
 from jobcommon.cli.jobs.access import Place
 from jobcommon.cli.jobs.lookup import FoundJob
 from jobcommon.cli.manifests import load
-from jobcommon.cli.options import OptionalFiles, PythonOption, Server, duration_option, flag, namespace_option, option
+from jobcommon.cli.options import OptionalFiles, PythonOption, duration_option, flag, namespace_option, option
 from jobcommon.cli.output import console
 
 STUCK_AFTER = 300.0
@@ -77,7 +77,6 @@ def run_command(
         "Stop if pods could not run for this time and no other pod printed anything (exit code 3); 0 for never.",
         STUCK_AFTER,
     ),
-    server: Server = None,
     python: PythonOption = None,
 ) -> int:
     """Run jobs from manifests until they have finished: here on an embedded cluster, or on the cluster of a kubeconfig.
@@ -116,8 +115,6 @@ def run_command(
         raise UserError("--local: leave out --kubeconfig and --context, or use --cluster")
     if python and not here:
         raise UserError("--python: applies to pods on this machine; on a cluster the image has its own Python, so leave it out")
-    if server and not here:
-        raise UserError("--server: applies to a cluster that is started here; leave it out, or use --local")
     if script is None:
         own = {
             "--image": image, "--name": name, "--include": include, "--env": env, "--resources": resources,
@@ -149,9 +146,7 @@ def run_command(
 
     limits = Limits(timeout, stuck_after)
     if here:
-        running = run_here(
-            manifests, console(), namespace=namespace or "default", limits=limits, server=server, python=python_of_pods(python)
-        )
+        running = run_here(manifests, console(), namespace=namespace or "default", limits=limits, python=python_of_pods(python))
         return process.run(running)
     place, started = Place(kubeconfig, kube_context, namespace), list[FoundJob]()
     running = run_on_cluster(place, manifests, console(), limits=limits, wait=wait, started=started.append)

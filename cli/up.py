@@ -9,12 +9,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jobcommon.cli.embedded import training_cluster
+from jobcommon.cli.embedded import SERVER, training_cluster
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.gc_tuning import collect_garbage_rarely
 from jobcommon.cli.python import Python
 from jobcommon.framework import Framework
-from localcluster.client import KubeconfigError, check_free, written
+from localcluster.client import REAL, KubeconfigError, check_free, written
 from localcluster.conformance import StartError
 from localcluster.rules import quantity
 
@@ -29,7 +29,6 @@ async def up(
     operators: bool,
     capacity: Mapping[str, str] | None = None,
     with_dashboard: bool = False,
-    server: str | None = None,
     python: Python,
 ) -> None:
     """Keep a cluster up until cancelled; without `operators` only their kinds are installed."""
@@ -41,7 +40,6 @@ async def up(
             port=port,
             operators=operators,
             capacity=capacity,
-            server=server,
             python=python.path,
         ) as running:
             with written(kubeconfig, running.kubeconfig(namespace)):
@@ -60,7 +58,7 @@ def refusals(port: int = 0) -> Iterator[None]:
     try:
         yield
     except StartError as error:
-        raise UserError(f"--server real: {error}") from None
+        raise UserError(f"{SERVER}={REAL}: {error}") from None
     except KubeconfigError as error:
         raise UserError(f"--kubeconfig {error}") from None
     except OSError as error:
