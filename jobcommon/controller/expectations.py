@@ -68,11 +68,6 @@ class Expectations:
         """The server refused the deletion, or found nothing to delete, in which case no watch will show an effect."""
         self._lower(uid, Deletion(object_uid))
 
-    def satisfied(self, uid: str, now: float) -> bool:
-        """Whether everything expected of job `uid` was observed, failed or has lapsed."""
-        lapse = self.next_expiry(uid)
-        return lapse is None or lapse <= now
-
     def next_expiry(self, uid: str) -> float | None:
         """The monotonic time at which the expectations of job `uid` lapse; None if it is satisfied already.
 

@@ -73,19 +73,9 @@ class WorkQueue(Generic[K]):
         return len(self._waiting)
 
     @property
-    def delayed(self) -> int:
-        """The number of delayed keys."""
-        return len(self._due)
-
-    @property
     def failing(self) -> int:
         """The number of keys with a back-off that `forget` has not cleared."""
         return len(self._failures)
-
-    @property
-    def drained(self) -> bool:
-        """Whether the queue is shut down and the last key handed out has been done."""
-        return self._shut_down and not self._processing
 
     def add(self, key: K, level: int | None = None) -> None:
         """Make `key` ready now, or as soon as it is done if it is being processed. `level`: that of the key, if known."""

@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-import msgspec
 import structlog
 from structlog.stdlib import BoundLogger
 from structlog.typing import Processor
 
 import jobcommon
 from jobcommon.api.text import CONTROL
-from jobcommon.api.view import decoder
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
+from jobcommon.client.responses import answered
 
 Log = BoundLogger
 
@@ -101,18 +100,10 @@ def escape_control(_logger: object, _method: str, line: MutableMapping[str, Any]
     return line
 
 
-class _Version(msgspec.Struct):
-    version: str = msgspec.field(default="unknown", name="gitVersion")
-
-
-_version = decoder(_Version)
-
-
 async def log_start(transport: Transport, frameworks: Sequence[str], log: Log) -> None:
     """Log our version, the server's and the frameworks."""
     try:
-        response = await transport.send(Request("GET", "/version"))
-        server = _version(response.body).version if response.status == 200 else f"unknown ({response.status})"
-    except (ClientError, msgspec.DecodeError) as error:
+        server = answered(await transport.send(Request("GET", "/version"))).get("gitVersion", "unknown")
+    except ClientError as error:
         server = f"unknown ({error})"
     log.info("operator started", version=jobcommon.__version__, server=server, frameworks=list(frameworks))

@@ -55,8 +55,7 @@ def test_all_expectations_of_a_job_must_be_met_or_lapse() -> None:
     assert found.observe_created("a", "pods", "p")
     assert not found.observe_created("a", "pods", "p"), "known already"
     assert not found.observe_deleted("a", "uid-p"), "of another job"
-    assert [found.satisfied(uid, TIMEOUT) for uid in "abc"] == [False, False, True]
-    assert (found.satisfied("a", 1.0 + TIMEOUT), found.next_expiry("b")) == (True, 2.0 + TIMEOUT)
+    assert [found.next_expiry(uid) for uid in "abc"] == [1.0 + TIMEOUT, 2.0 + TIMEOUT, None]
     assert found.lapsed("a", TIMEOUT) == ()
     assert found.lapsed("a", 1.0 + TIMEOUT) == (Creation("services", "p"),)
     assert found.lapsed("b", 2.0 + TIMEOUT) == (Deletion("uid-p"),)

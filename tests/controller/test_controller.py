@@ -371,7 +371,7 @@ def test_what_claims_a_job_of_another_namespace_is_not_its(bench: Bench, manifes
     work = bench.new(manifest)
     assert {"services/demo", "pods/demo-worker-0"} <= {f"{a.plural}/{a.name}" for a in work.plan.actions}
     bench.say("pods", "ADDED", claim)
-    assert not bench.controller.expectations.satisfied("uid-demo", 0.0)
+    assert bench.controller.expectations.next_expiry("uid-demo")
     bench.seen(work)
     bench.say("pods", "DELETED", claim)
     assert all("elsewhere" not in str(action) for done in bench.settle() for action in done.plan.actions)
