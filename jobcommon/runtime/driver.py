@@ -7,6 +7,7 @@ back-off and does not affect other keys (rule R14).
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jobcommon.api import reasons
@@ -21,9 +22,12 @@ from jobcommon.controller.job_controller import JobController, JobKey
 from jobcommon.controller.refusals import Answer, answer_of, is_of_the_platform
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
+from jobcommon.framework import Framework
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.discovery import holder_of
 from jobcommon.runtime.logging import Log, bound
+from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.recorder import Recorder, Reference
 
 # After this many lines of one watch the other tasks get a turn; a burst of buffered lines would starve them.
 LINES_PER_TURN = 100
@@ -45,24 +49,34 @@ class Executes(Protocol):
         ...
 
 
-class Publisher(Protocol):
-    """Called on each event of a driver, for metrics and events. Must neither block nor raise."""
+@dataclass
+class Publisher:
+    """Publishes what happens in a driver: counts and durations by the metrics, events by the recorder. It does not block."""
+
+    framework: Framework
+    metrics: Metrics
+    recorder: Recorder
 
     def waited(self, seconds: float) -> None:
         """A key was ready for `seconds` before its reconcile began."""
-        ...
+        self.metrics.waited(self.framework.name, seconds)
 
     def finished(self, work: Work, telemetry: Telemetry, seconds: float) -> None:
         """A reconcile and its writes are done; it took `seconds`."""
-        ...
+        self.metrics.reconciled(self.framework.name, seconds)
+        self.metrics.published(self.framework.name, work.namespace, telemetry)
+        kind, version = self.framework.kind, self.framework.api_version
+        for event in telemetry.events:
+            about = Reference(version, kind, work.namespace, work.name, work.uid)
+            self.recorder.emit(self.framework.operator_name, about, event)
 
     def failed(self) -> None:
         """A reconcile failed with an exception."""
-        ...
+        self.metrics.reconcile_failed(self.framework.name)
 
     def lapsed(self, count: int) -> None:
         """`count` expectations have lapsed."""
-        ...
+        self.metrics.lapsed(self.framework.name, count)
 
 
 class Driver:

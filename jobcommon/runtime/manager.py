@@ -24,20 +24,18 @@ from jobcommon.client.limiter import LimitedTransport, TokenBucket
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import ELECTION_TIMEOUTS, LEADER_TIMEOUTS, Endpoint, HttpTransport, Timeouts
 from jobcommon.controller.job_controller import JobController
-from jobcommon.controller.result import Work
-from jobcommon.controller.telemetry import Telemetry
 from jobcommon.framework import Framework, Options, ProgressServer
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, SystemClock, cancelled
 from jobcommon.runtime.discovery import find_gang_scheduler, refuse_to_queue_twice
-from jobcommon.runtime.driver import Driver
+from jobcommon.runtime.driver import Driver, Publisher
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
 from jobcommon.runtime.health import serve_health
 from jobcommon.runtime.leader import FencedTransport, LeaderElector, LeaseSettings, holder_identity
 from jobcommon.runtime.logging import Log, log_start
 from jobcommon.runtime.metrics import MeteredTransport, Metrics, Readings
-from jobcommon.runtime.recorder import Recorder, Reference
+from jobcommon.runtime.recorder import Recorder
 from jobcommon.runtime.reports.account_tokens import AccountTokens
 from jobcommon.runtime.reports.server import ReportedJob, certificate_in, serve_reports
 from jobcommon.runtime.reports.writer import ReportWriter
@@ -58,32 +56,6 @@ class Env:
     clock: Clock = field(default_factory=SystemClock)
     random: Callable[[], float] = chance.random
     identity: str = field(default_factory=lambda: holder_identity(socket.gethostname(), uuid.uuid4().hex))
-
-
-@dataclass
-class _Publisher:
-    """Publishes what a driver tells: counts and durations by the metrics, events by the recorder."""
-
-    framework: Framework
-    metrics: Metrics
-    recorder: Recorder
-
-    def waited(self, seconds: float) -> None:
-        self.metrics.waited(self.framework.name, seconds)
-
-    def finished(self, work: Work, telemetry: Telemetry, seconds: float) -> None:
-        self.metrics.reconciled(self.framework.name, seconds)
-        self.metrics.published(self.framework.name, work.namespace, telemetry)
-        kind, version = self.framework.kind, self.framework.api_version
-        for event in telemetry.events:
-            about = Reference(version, kind, work.namespace, work.name, work.uid)
-            self.recorder.emit(self.framework.operator_name, about, event)
-
-    def failed(self) -> None:
-        self.metrics.reconcile_failed(self.framework.name)
-
-    def lapsed(self, count: int) -> None:
-        self.metrics.lapsed(self.framework.name, count)
 
 
 class Manager:
@@ -296,7 +268,7 @@ class Manager:
         controller = JobController(framework, self.env.random, namespace)
         controller.reachable_since = partial(self.reachable_since, framework.plural)
         executor = self._executor(framework, transport)
-        publisher = _Publisher(framework, self.metrics, self.recorder)
+        publisher = Publisher(framework, self.metrics, self.recorder)
         log = self.log if namespace is None else self.log.bind(namespace=namespace)
         return Driver(controller, transport, executor, clock, publisher, log, workers=settings.workers)
 

@@ -20,14 +20,16 @@ from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
 from jobcommon.runtime import logging
 from jobcommon.runtime.discovery import holder_of
-from jobcommon.runtime.driver import RIVAL_SECONDS, Driver
+from jobcommon.runtime.driver import RIVAL_SECONDS, Driver, Publisher
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import FlowController
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, quiet_log, refusal, reply, turns
 from tests.runtime.world import JOBS, World, operating, world_with_testjobs
 
 
-class Publisher:
+class Kept(Publisher):
+    """Keeps what it is given."""
+
     def __init__(self) -> None:
         self.finishes: list[tuple[Work, Telemetry]] = []
         self.failures = self.lapses = 0
@@ -77,7 +79,7 @@ class Bench:
         self.clock = world.clock
         self.controller = JobController(TESTJOB, Random(5).random)
         self.executor = Obstacle(world)
-        self.publisher = Publisher()
+        self.publisher = Kept()
         self.driver = Driver(
             self.controller,
             transport or world.transport,
