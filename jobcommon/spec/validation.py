@@ -18,7 +18,6 @@ from jobcommon.api.replica import Replica, replica_count
 from jobcommon.api.resources import parse_quantity
 from jobcommon.api.template import mapping_of
 from jobcommon.framework import OUR_MANAGER, FieldError, Framework, Job, ReplicaType
-from jobcommon.manifests.children import world
 from jobcommon.manifests.size import fewest
 from jobcommon.reconcile.features import features_of
 
@@ -49,11 +48,6 @@ _AMOUNT = 20
 # One string of a program's environment, as NAME=value with its end: 32 pages (execve(2)).
 MAX_VARIABLE = 32 * 4096
 _LIMIT = f"Linux starts no process with a variable of more than {MAX_VARIABLE}"
-# Keys and values of all annotations of one object (ValidateAnnotationsSize in k8s.io/apimachinery).
-MAX_ANNOTATIONS = 256 * 1024
-# What is left for the others of ours: a certificate authority is the largest.
-_OUR_ANNOTATIONS = 16 * 1024
-_ANNOTATIONS_LIMIT = f"a pod may have {MAX_ANNOTATIONS:,}, of which the operator needs {_OUR_ANNOTATIONS:,}"
 # The addresses of fewer do not come near it.
 MANY_REPLICAS = 500
 MANAGERS = (OUR_MANAGER, MULTIKUEUE)
@@ -79,7 +73,6 @@ def validate(framework: Framework, job: Job) -> list[FieldError]:
         *(error for feature in features_of(framework) for error in feature.validate(job)),
         *_elastic_errors(framework, job),
         *_variable_errors(framework, job),
-        *_annotation_errors(framework, job),
     ]
 
 
@@ -113,29 +106,6 @@ def _variable_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
                 advice = f"use at most some {job.total_replicas * MAX_VARIABLE // size} replicas, or a shorter name"
                 yield FieldError(f"spec.{framework.replica_specs}", f"{text}, and {_LIMIT}; {advice}")
                 return
-
-
-def _annotation_errors(framework: Framework, job: Job) -> Iterator[FieldError]:
-    """The API server takes no pod with more annotations, whose number may grow with the templates of the job."""
-    for kind, spec in job.replica_specs.items():
-        # They differ with the index by some digits, for which there is room among ours.
-        variables = (
-            _bytes(world(framework, job, Replica(kind, 0)))
-            if (job.restarts_in_place or job.is_elastic) and job.count(kind)
-            else 0
-        )
-        for positions in spec.templates.distinct:
-            metadata = mapping_of(spec.templates.at(positions).get("metadata"))
-            own = _bytes(mapping_of(metadata.get("annotations")))
-            if own + variables > MAX_ANNOTATIONS - _OUR_ANNOTATIONS:
-                added = f", and {variables:,} for variables, none with restartMethod Recreate" if variables else ""
-                text = f"{own:,} bytes{added}: {_ANNOTATIONS_LIMIT}"
-                yield FieldError(f"spec.{framework.replica_specs}[{kind}].template.metadata.annotations", f"Too long: {text}")
-                return
-
-
-def _bytes(annotations: Mapping[str, Any]) -> int:
-    return sum(len(str(key).encode()) + len(str(value).encode()) for key, value in annotations.items())
 
 
 def _name_errors(job: Job) -> Iterator[FieldError]:

@@ -12,7 +12,7 @@ from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.spec import read_job
 from jobcommon.spec.validation import MAX_VARIABLE
-from jobcommon.testutil.builders import job_manifest, template
+from jobcommon.testutil.builders import job_manifest
 from jobcommon.testutil.effort import effort
 
 FRAMEWORKS = (TF, PYTORCH, MXNET, MPI, JAX, XGBOOST, PADDLE)
@@ -41,19 +41,6 @@ def test_every_variable_fits_or_the_job_is_refused(framework: Framework, workers
         assert f"spec.{framework.replica_specs}" in str(error)
         assert REFUSED[framework.kind] in str(error)
         assert "use at most some" in str(error)
-
-
-@pytest.mark.parametrize(("method", "size", "error"), [
-    ("Recreate", 200, ""), ("Auto", 120, ""), ("Auto", 200, "for variables"), ("Recreate", 250, "a pod may have 262,144"),
-])  # fmt: skip
-def test_variables_in_annotations_count_with_those_of_the_template(method: str, size: int, error: str) -> None:
-    """Those of 800 workers have 94 KiB, for which a pod's 256 KiB have no room beside 200."""
-    spec = template(XGBOOST) | {"metadata": {"annotations": {"notes": "x" * size * 1024}}}
-    replicas = {"Master": {"template": spec}, "Worker": {"replicas": 800, "template": spec}}
-    policy = {"restartScope": "Job", "restartMethod": method}
-    name = "a-long-name-of-a-training-job-for-a-large-team"
-    job = read_job(XGBOOST, job_manifest(XGBOOST, replicas, name=name, run_policy=policy))
-    assert [error in str(one) for one in job.errors] == [True] * bool(error)
 
 
 @pytest.mark.parametrize("framework", [TF, XGBOOST], ids=lambda f: f.name)
