@@ -1,1 +1,1 @@
-"""The manifests of a job's pods and Services, and what a gang of its pods requests."""
+"""The manifests of a job's pods and Services."""

@@ -25,7 +25,6 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.resources import parse_quantity, pod_resources, total
 from jobcommon.api.status import ConditionType
 from jobcommon.api.template import mapping_of, mappings_in
-from jobcommon.api.text import cut
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Framework, Job, Options, Tallies, Tally
 from jobcommon.manifests.children import job_selector, owned
@@ -34,7 +33,6 @@ from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
 from jobcommon.reconcile.rendering import Note, Wait, Why
 from jobcommon.reconcile.view import Admission, Lifecycle, PodShape, Proposal, Remark, View
-from jobcommon.reconcile.waiting import MAX_CAUSE, SharedWait
 from jobcommon.reconcile.wanted import Wanted, changes
 
 # The fields of a PodGroup's spec that we own. Other fields belong to other writers.
@@ -290,18 +288,6 @@ class Gang(PodShape, Admission, Lifecycle):
             "metadata": {**metadata, "labels": {**metadata["labels"], **group}, "annotations": annotations},
             "spec": {**spec, "schedulerName": spec.get("schedulerName") or self.scheduler.name},
         }
-
-    def shared(self) -> tuple[SharedWait, ...]:
-        """What the PodGroup waits for, as its scheduler reports it; nothing if all pods have a node or it reports nothing."""
-        if self.scheduler is None or self.found is None:
-            return ()
-        if not self._awaited and all(slot.pod.scheduled for slot in self._view.slots.wanted.values() if slot.stays):
-            return ()
-        if (waits := names.waits_of(self.found.raw)) is None:
-            return ()
-        since = f" since {waits.since}" if waits.since else ""
-        quoted = cut(f"{since}: {waits.message.removesuffix('.')}", MAX_CAUSE)
-        return (SharedWait(Note(f"gang of {names.size_of(self.found.raw)} pods", quoted), names.OF_THE_GROUP),)
 
     @property
     def topology_ignored(self) -> str:

@@ -28,7 +28,7 @@ from jobcommon.reconcile.rendering import Note, Sentence, Statement, described_e
 from jobcommon.reconcile.slots import STARTING, Recorded, Slots
 from jobcommon.reconcile.spec_warnings import warning_events
 from jobcommon.reconcile.time_spent import time_spent
-from jobcommon.reconcile.view import EARLIER_PODS, UNSIZED, Admission, JobProposal, Lifecycle, Proposal, Remark, View
+from jobcommon.reconcile.view import EARLIER_PODS, UNSIZED, JobProposal, Lifecycle, Proposal, Remark, View
 from jobcommon.reconcile.waiting import MAX_EVENTS
 
 T = TypeVar("T")
@@ -187,7 +187,6 @@ class Situation:
             (*view.slots.notable, *leaving),
             view.now,
             self._scheduler,
-            [wait for part in view.of(Admission) for wait in part.shared()],
         )
 
     def _scheduler(self, replica: Replica) -> str:

@@ -28,7 +28,6 @@ from jobcommon.reconcile.limits import Deadline
 from jobcommon.reconcile.plan import Action, Event
 from jobcommon.reconcile.rendering import Note, Statement, Wait, Why
 from jobcommon.reconcile.slots import Slot, Slots
-from jobcommon.reconcile.waiting import SharedWait
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +111,6 @@ class Admission(Part):
         its program is restarted in it, by the operator as by the kubelet, which asks for nothing.
         """
         return None
-
-    def shared(self) -> Iterable[SharedWait]:
-        """What the pods that are there wait for together, so that it is not repeated for each."""
-        return ()
 
 
 class Lifecycle(Part):

@@ -12,7 +12,7 @@ a job waits to be started until it is changed, and a job that has started contin
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from jobcommon.api import reasons
@@ -65,14 +65,6 @@ class WaitingCause:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedWait:
-    """What pods wait for together. Causes that begin with `repeated` say the same of a single pod, and are left out."""
-
-    note: Note
-    repeated: str
-
-
-@dataclass(frozen=True, slots=True)
 class WaitingReasons:
     """What a job's pods wait for: notes for the condition, events, and when to check again."""
 
@@ -81,11 +73,8 @@ class WaitingReasons:
     wake_at: float | None = None
 
 
-def waits(
-    slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str], shared: Sequence[SharedWait] = ()
-) -> WaitingReasons:
-    """What the living pods wait for at `now` (seconds since the epoch), and what they wait for together."""
-    together = tuple(wait.repeated for wait in shared)
+def waits(slots: Iterable[Slot], now: float, scheduler_of: Callable[[Replica], str]) -> WaitingReasons:
+    """What the living pods wait for at `now` (seconds since the epoch)."""
     notes: dict[str, Note] = {}
     kinds: dict[str, str] = {}
     causes: dict[str, list[Replica]] = {}
@@ -98,7 +87,7 @@ def waits(
         if (cause := reported_cause(pod)) is not None:
             where = f", container {cause.container}" if cause.container else ""
             events.append(Event(WARNING, cause.reason, f"Pod {pod.name}{where}: {cause.message}", lasting=True))
-            if cause.reason != reasons.CRASH_LOOP_BACK_OFF and not cause.message.startswith(together):
+            if cause.reason != reasons.CRASH_LOOP_BACK_OFF:
                 # Most pods of a job wait for the same.
                 if (text := f"{cause.reason}: {cause.message}") not in kinds:
                     said = cut(text, MAX_CAUSE)
@@ -123,9 +112,7 @@ def waits(
         events.append(Event(WARNING, reason, f"Pod {pod.name}: {text}", lasting=True))
     listed = [replace(note, replicas=causes[kind]) for kind, note in notes.items()]
     more = [Note(f"{len(listed) - MAX_CAUSES} more causes")] if len(listed) > MAX_CAUSES else []
-    return WaitingReasons(
-        (*(wait.note for wait in shared), *listed[:MAX_CAUSES], *more), tuple(events), min(wakes, default=None)
-    )
+    return WaitingReasons((*listed[:MAX_CAUSES], *more), tuple(events), min(wakes, default=None))
 
 
 def reported_cause(pod: PodView) -> WaitingCause | None:

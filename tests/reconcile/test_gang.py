@@ -259,29 +259,6 @@ def test_pods_are_created_once_volcano_has_taken_the_pod_group_up(phase: str, cr
     assert len(there.pods) == (3 if created else 0)
 
 
-def unplaced(since: str) -> Manifest:
-    text = "3/3 tasks in gang unschedulable"
-    condition = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": text}
-    return {"phase": "Inqueue", "conditions": [{**condition, "lastTransitionTime": since}]}
-
-
-def test_the_condition_quotes_the_pod_groups_reason() -> None:
-    """In the scheduler's words, and since when; Volcano renews the time every minute, which costs no write."""
-    there = settled(VOLCANO)
-    there.others[KEY] = {**there.group, "status": unplaced("2026-11-24T08:48:38Z")}
-    there.settle()
-    told = "TestJob demo is created; waiting: gang of 3 pods since 2026-11-24T08:48:38Z: 3/3 tasks in gang unschedulable"
-    assert there.message() == f"{told}."
-    for name in there.pods:
-        there.put(there.pods[name].unschedulable("pod group is not ready, 3 Pending, 3 minAvailable"))
-    there.put(there.pods["demo-worker-0"].unschedulable("0/4 nodes are available: 4 Insufficient cpu.")).settle()
-    assert there.message() == f"{told}; Worker-0: Unschedulable: 0/4 nodes are available: 4 Insufficient cpu."
-    there.others[KEY] = {**there.group, "status": unplaced("2026-11-24T09:49:40Z")}
-    assert [decided.status for decided in there.settle()] == [None]
-    there.run().settle()
-    assert "waiting" not in there.message("Running")
-
-
 # -- lives ----------------------------------------------------------------------------------------------------------------
 
 
@@ -453,28 +430,6 @@ def test_templates_that_rule_a_gang_out(pod: dict[str, Any], field: str) -> None
     assert ("Workload", "demo") not in there.others
     assert f"gang scheduling is off: spec.{field}" in there.message()
     assert len(there.pods) == 3
-
-
-def test_the_condition_quotes_the_native_schedulers_reason() -> None:
-    """The words of kube-scheduler 1.36.2."""
-    there = settled(NATIVE, FOUR)
-    condition = {"status": "False", "reason": "Unschedulable", "message": "pod group is unschedulable"}
-    at = {"type": "PodGroupInitiallyScheduled", "lastTransitionTime": "2026-11-24T08:48:38Z"}
-    status = {"conditions": [{**condition, **at}]}
-    there.others[KEY] = {**there.others[KEY], "status": status}
-    for name, text in (
-        ("demo-worker-0", "0/4 nodes are available: 4 Insufficient cpu."),
-        ("demo-worker-1", "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled"),
-    ):
-        there.put(there.pods[name].unschedulable(text))
-    there.settle()
-    assert there.message() == (
-        "TestJob demo is created; waiting: gang of 4 pods since 2026-11-24T08:48:38Z: pod group is unschedulable; "
-        "Worker-0: Unschedulable: 0/4 nodes are available: 4 Insufficient cpu."
-    )
-    there.schedule()
-    there.settle()
-    assert "waiting" not in there.message("Running")
 
 
 def test_a_replacement_is_placed_after_others_have_succeeded() -> None:
