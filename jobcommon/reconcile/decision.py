@@ -6,7 +6,7 @@ status alone, and its consequences follow when that status is stored.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf, isfinite
@@ -17,15 +17,15 @@ from jobcommon.api import reasons
 from jobcommon.api.job import CleanPodPolicy
 from jobcommon.api.observed import Observed
 from jobcommon.api.pod import PodView
-from jobcommon.api.replica import Replica, format_indexes
-from jobcommon.api.status import MAX_ATTEMPT, ConditionType, JobStatus, ReplicaStatus
+from jobcommon.api.replica import Replica
+from jobcommon.api.status import MAX_ATTEMPT, ConditionType, JobStatus
 from jobcommon.api.timestamp import format_moment, format_time, parse_time, readable_time
 from jobcommon.framework import FINALIZER, Framework, Job, reported_missing_at
 from jobcommon.manifests.children import CORE, as_addressed
 from jobcommon.reconcile import limits
-from jobcommon.reconcile.accounting import Accounting, ends_after_failure, restart_causes, with_running
+from jobcommon.reconcile.accounting import ends_after_failure, restart_causes, with_running
 from jobcommon.reconcile.attempts import next_attempt
-from jobcommon.reconcile.ending import EndType, Life
+from jobcommon.reconcile.ending import Life
 from jobcommon.reconcile.failed_logs import logs_of
 from jobcommon.reconcile.intents import Course, Standing, pod_actions, remove_all_finalizers
 from jobcommon.reconcile.plan import (
@@ -44,7 +44,7 @@ from jobcommon.reconcile.plan import (
 )
 from jobcommon.reconcile.rendering import Sentence, Statement, condition_states
 from jobcommon.reconcile.situation import Situation, only
-from jobcommon.reconcile.slots import Slot, Slots, Succeeded, has_failed, tally
+from jobcommon.reconcile.slots import Slots, Succeeded, has_failed, tally
 from jobcommon.reconcile.verdicts import BeginAttempt, Fail, GoOn, Resume, Succeed, Suspend, Verdict, judge
 from jobcommon.reconcile.view import Part, Proposal, Wake, look
 from jobcommon.reconcile.waiting import MAX_EVENTS
@@ -392,13 +392,12 @@ def plan_finished(situation: Situation) -> Plan:
         owner = Delete(job.api_version, framework.plural, job.name, job.uid, "ttlSecondsAfterFinished", version)
         actions: list[Action] = [*remove_all_finalizers(observed.pods), owner]
         return Plan(in_order(actions, observed.backed_off), reason="time to live has passed")
-    slots, accounting, course, grace = view.slots, view.facts.entered, _course(job), limits.grace(job, now)
-    late = _late_successes(job, accounting)
+    slots, course, grace = view.slots, _course(job), limits.grace(job, now)
     may_end = _ending_by_themselves(framework, slots) if grace is not None and now < grace else frozenset()
     known = dict.fromkeys(may_end, Standing.MAY_END)
     known |= dict.fromkeys(_without_servers(framework, job, slots) if grace is not None else (), Standing.LOST)
     after = ends_after_failure(framework, job, slots)
-    known |= dict.fromkeys((*(slot.pod.uid for slot in late), *after), Standing.UNRECORDED)
+    known |= dict.fromkeys(after, Standing.UNRECORDED)
     acts = situation.acts(course)
     pods = list(pod_actions(view.slots, course, known, acts))
     # Replicas that may end by themselves need the Services.
@@ -406,7 +405,7 @@ def plan_finished(situation: Situation) -> Plan:
     why = "job finished" if not kept and not may_end else ""
     actions = with_clean_up(framework, job, observed, pods, why)
     actions += _actions(acts)
-    status = _with_counts(job, slots, {slot.replica.type: accounting.succeeded[slot.replica.type] for slot in late})
+    status = _with_counts(job, slots)
     if parse_time(status.completion_time) is None:
         end = status.since(ConditionType.SUCCEEDED, ConditionType.FAILED)
         status = status.model_copy(update={"completion_time": readable_time(end, now)})
@@ -423,22 +422,6 @@ _COURSES = {
     CleanPodPolicy.RUNNING: Course.FINISHED_RUNNING,
     CleanPodPolicy.NONE: Course.FINISHED_NONE,
 }
-
-
-def _late_successes(job: Job, accounting: Accounting) -> tuple[Slot, ...]:
-    """The successes since the job's end that make the number on record higher.
-
-    Another operator counts replicas as succeeded that still run when it finishes a job.
-    """
-    if not (late := accounting.having(EndType.SUCCEEDED)):
-        return ()
-    statuses = job.status.replica_statuses
-    more = {
-        kind
-        for kind, indexes in accounting.succeeded.items()
-        if kind in statuses and len(indexes.intersection(job.indexes(kind))) > (statuses[kind].succeeded or 0)
-    }
-    return tuple(slot for slot in late if slot.replica.type in more)
 
 
 def _course(job: Job) -> Course:
@@ -472,18 +455,15 @@ def _without_servers(framework: Framework, job: Job, slots: Slots) -> frozenset[
     return frozenset(slot.pod.uid for slot in over if has_failed(framework, job, slot))
 
 
-def _with_counts(job: Job, slots: Slots, succeeded: Mapping[str, frozenset[int]]) -> JobStatus:
-    """The status with the pods that are still active, and with the indexes that have `succeeded` of types with new ones."""
+def _with_counts(job: Job, slots: Slots) -> JobStatus:
+    """The status with the pods that are still active."""
     running = (s for s in slots.wanted.values() if s.life is Life.RUNNING and not isinstance(s.state, Succeeded))
     active = Counter(slot.replica.type for slot in running)
     # Most finished jobs need no change; a restart of the operator plans all of them.
-    changed: dict[str, ReplicaStatus] = {}
-    for kind, status in job.status.replica_statuses.items():
-        fields: dict[str, Any] = {"active": active[kind] or None} if status.active != (active[kind] or None) else {}
-        if (indexes := succeeded.get(kind)) is not None:
-            fields |= {"succeeded": len(indexes.intersection(job.indexes(kind))), "succeeded_indexes": format_indexes(indexes)}
-        if fields:
-            changed[kind] = status.model_copy(update=fields)
-    if not changed:
-        return job.status
-    return job.status.model_copy(update={"replica_statuses": {**job.status.replica_statuses, **changed}})
+    statuses = job.status.replica_statuses
+    changed = {
+        kind: status.model_copy(update={"active": active[kind] or None})
+        for kind, status in statuses.items()
+        if status.active != (active[kind] or None)
+    }
+    return job.status.model_copy(update={"replica_statuses": {**statuses, **changed}}) if changed else job.status
