@@ -71,7 +71,7 @@ BAD_JOBS: Rows = {
     "a run policy that is a list": (MPI, "must be an object", {"spec.runPolicy": []}),
     "two containers of one name": (PYTORCH, "Duplicate value", {f"{W}.spec.containers": TWICE}),
     "a label value of 70 characters": (TF, "must be no more than 63", {f"{W}.metadata": {"labels": {"team": "x" * 70}}}),
-    "annotations of 300 KiB": (PYTORCH, "may have 262,144", {f"{W}.metadata": {"annotations": {"a": "x" * 300 * 1024}}}),
+    "annotations of 300 KiB": (PYTORCH, "more than 262144 bytes", {f"{W}.metadata": {"annotations": {"a": "x" * 300 * 1024}}}),
     "a request over its limit": (MXNET, "less than or equal to cpu limit", {f"{W}.spec.containers.0.resources": OVER}),
     "a type in lower case": (TF, RUNS, {"SPECS.worker": replica_spec(TF), "SPECS.Worker": GONE}),
     "a pod of index 1.0 claims it": (
