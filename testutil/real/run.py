@@ -21,8 +21,8 @@ from localcluster.conformance import Program
 
 Object = dict[str, Any]
 JOB = "job"
-#: Stands in manifests for an image with a shell; a cluster has its own.
-IMAGE = "image-of-the-cluster"
+#: Stand in manifests and commands for an image with a shell, of which a cluster has its own, and for the row's namespace.
+IMAGE, NAMESPACE = "image-of-the-cluster", "namespace-of-the-row"
 #: How long anything may take that a row waits for, on a busy machine.
 PATIENCE = 120.0
 
@@ -211,13 +211,13 @@ class Run:
         except TimeoutError as error:
             raise RowError(f"waited for: {what}; {error}; {self}") from None
 
-    def with_image(self, text: str) -> str:
-        """The text with the cluster's image."""
-        return text.replace(IMAGE, self.cluster.image)
+    def filled(self, text: str) -> str:
+        """The text with the cluster's image and the row's namespace."""
+        return text.replace(IMAGE, self.cluster.image).replace(NAMESPACE, self.namespace)
 
     async def create(self, path: str, body: Object) -> None:
-        """Create an object, its containers with the cluster's image."""
-        await self.api.call("POST", path, json.loads(self.with_image(json.dumps(body))))
+        """Create an object."""
+        await self.api.call("POST", path, json.loads(self.filled(json.dumps(body))))
 
     async def patch_pod(self, pod: str, body: Object) -> None:
         """Patch the newest pod of that name."""

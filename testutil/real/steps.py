@@ -45,7 +45,7 @@ def step(do: Callable[Concatenate[Run, P], Awaitable[None]]) -> Callable[P, Step
 async def kubectl(row: Run, *arguments: str) -> None:
     """A command of kubectl in the row's namespace."""
     async with asyncio.timeout(PATIENCE):
-        await row.cluster.kubectl(f"--namespace={row.namespace}", *map(row.with_image, arguments))
+        await row.cluster.kubectl(f"--namespace={row.namespace}", *map(row.filled, arguments))
 
 
 # -- pods -----------------------------------------------------------------------------------------------------------------
