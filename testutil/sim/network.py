@@ -34,19 +34,17 @@ class Write:
     status: int = 0
 
 
+@dataclass(slots=True)
 class Delivery:
     """The fate of one request: `answer` replaces the server's, before or `after` it is stored; `lost` answers."""
 
-    __slots__ = ("after", "answer", "dropped", "lost", "on_stored", "request", "write")
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.answer: Response | None = None
-        self.after = False
-        self.dropped = False
-        self.lost = ""
-        self.on_stored: Callable[[], None] | None = None
-        self.write: Write | None = None
+    request: Request
+    answer: Response | None = None
+    after: bool = False
+    dropped: bool = False
+    lost: str = ""
+    on_stored: Callable[[], None] | None = None
+    write: Write | None = None
 
 
 class Links:

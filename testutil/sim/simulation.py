@@ -68,7 +68,6 @@ def _resources(definition: Obj) -> list[Resource]:
 class Run:
     """A run and its results. Times are virtual seconds since its start."""
 
-    seed: int
     faults: tuple[Fault, ...]
     history: str = ""
     """The SHA-256 of all changes of the store, keys in Secrets left out."""
@@ -96,7 +95,7 @@ class Simulation:
 
     def __init__(self, scenario: Scenario, seed: int, faults: Sequence[Fault]) -> None:
         self.scenario = scenario
-        self.run = Run(seed, tuple(faults))
+        self.run, self.seed = Run(tuple(faults)), seed
         self.loop = SimLoop()
         now: Callable[[], float] = lambda: START + self.loop.time()  # noqa: E731
         self.server = ApiServer(Env.seeded(seed, now), history=_HISTORY, compiled=_resources)
@@ -197,7 +196,7 @@ class Simulation:
     def start(self, settings: Settings | None = None) -> None:
         """Start another operator process."""
         name = f"operator-{len(self.processes)}"
-        random = Random(f"{self.run.seed}/{name}")  # noqa: S311
+        random = Random(f"{self.seed}/{name}")  # noqa: S311
         frameworks, complain = self.scenario.frameworks, self.run.errors.append
         self.processes.append(Process(name, frameworks, settings or self.settings, self.links, random, complain))
         self.processes[-1].start()
