@@ -36,7 +36,7 @@ def test_a_framework_that_is_not_pure_is_noticed() -> None:
     def env(_job: Job, _replica: Replica) -> Sequence[EnvVar]:
         return (EnvVar("NUMBER", str(next(numbers))),)
 
-    problems = sweep(replace(TEST_JOB, env=env), runs=4).problems
+    problems = sweep(replace(TEST_JOB, env=env), runs=8).problems
     assert any("deterministic" in problem for problem in problems)
 
 
