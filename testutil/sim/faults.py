@@ -29,7 +29,7 @@ class Fault:
             raise ValueError(f"unknown kind of fault {self.kind!r}; there are {', '.join(KINDS)}")
         if (self.write is None) == (self.at is None):
             raise ValueError(f"{self.kind}: give either write or at")
-        if self.kind in _AT_WRITE and self.write is None:
+        if self.kind in AT_WRITE and self.write is None:
             raise ValueError(f"{self.kind} is a fault of one request: give its write")
 
 
@@ -91,7 +91,7 @@ def from_json(text: str) -> tuple[Fault, ...]:
 _LATEST = 40.0
 _LATEST_WRITE = 30
 #: Faults of a single request.
-_AT_WRITE = ("crash-before", "crash-after", "reply-lost", "conflict", "throttled", "server-error", "timeout-after")
+AT_WRITE = ("crash-before", "crash-after", "reply-lost", "conflict", "throttled", "server-error", "timeout-after")
 
 
 def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
@@ -104,6 +104,6 @@ def faults_of(seed: int, random: Random) -> tuple[Fault, ...]:
 def draw(kind: str, random: Random) -> Fault:
     """A fault of that kind somewhere in the life of a job."""
     value, seconds = random.choice(KINDS[kind].values), round(random.uniform(*KINDS[kind].seconds), 1)
-    if kind in _AT_WRITE or random.random() < 0.4:
+    if kind in AT_WRITE or random.random() < 0.4:
         return Fault(kind, write=random.randrange(_LATEST_WRITE), seconds=seconds, value=value)
     return Fault(kind, at=round(random.uniform(0.1, _LATEST), 2), seconds=seconds, value=value)

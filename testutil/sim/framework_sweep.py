@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from jobcommon.framework import Framework
-from jobcommon.testutil.sim.faults import KINDS, Fault, faults_of, to_json
+from jobcommon.testutil.sim.faults import AT_WRITE, KINDS, Fault, faults_of, to_json
 from jobcommon.testutil.sim.lifecycles import ENDS, lifecycles_of
 from jobcommon.testutil.sim.simulation import Run, simulate
 
@@ -25,13 +25,7 @@ LIVENESS_SECONDS = 150.0
 """Seconds from the end of the last fault to the final state, besides the duration of the lifecycle itself."""
 _REFERENCES_KEPT = 16
 WRITE_FAULTS = (
-    Fault("crash-before", write=0),
-    Fault("crash-after", write=0),
-    Fault("reply-lost", write=0),
-    Fault("conflict", write=0),
-    Fault("throttled", write=0, value="1"),
-    Fault("server-error", write=0, value="500"),
-    Fault("timeout-after", write=0),
+    *(Fault(kind, write=0) for kind in AT_WRITE),
     Fault("forbidden", write=0, seconds=30.0),
     Fault("lease-lost", write=0),
 )
