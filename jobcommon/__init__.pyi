@@ -116,7 +116,6 @@ from .reconcile.features import FEATURES as FEATURES
 from .reconcile.intents import Course as Course
 from .reconcile.intents import ForcePod as ForcePod
 from .reconcile.intents import RestartPod as RestartPod
-from .reconcile.intents import StopPod as StopPod
 from .reconcile.limits import Deadline as Deadline
 from .reconcile.plan import Get as Get
 from .reconcile.plan import Urgency as Urgency

@@ -134,7 +134,7 @@ class Job(Members):
     whose could not. `unindexed`: the types, in lower case as in labels, whose only pod has no index in its name.
     `index_offsets`: by such a type, what the replica-index label of its pods adds to the index. `own_options` are those of its
     framework. `admitted`: no queue keeps it from having pods. `service`: the name of its headless Service where that is
-    not its own. `warnings`: what the checks of its spec have found. `spelling`: by type, how its manifest spells it. `asked`:
+    not its own. `warnings`: what the checks of its spec have found. `asked`:
     by type, the replicas that its user asks for, if `replica_specs` have those of the present attempt instead (see
     `jobcommon.manifests.size`). `left_out`: by type, the indexes that are not members of that attempt; the others up to its
     count are. `missing`: an object that it refers to does not exist, as `errors` say, and it waits for that.
@@ -166,7 +166,6 @@ class Job(Members):
     admitted: bool = True
     service: str = ""
     warnings: tuple[str, ...] = ()
-    spelling: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     asked: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     left_out: Mapping[str, frozenset[int]] = field(default_factory=lambda: MappingProxyType({}))
     missing: bool = False

@@ -115,18 +115,10 @@ class RestartPod:
     actions: Sequence[Action]
 
 
-@dataclass(frozen=True, slots=True)
-class StopPod:
-    """It is not needed, or of no use any more."""
-
-    uid: str
-
-
-PodProposal = ForcePod | RestartPod | StopPod
+PodProposal = ForcePod | RestartPod
 ARBITRATION: Mapping[type[PodProposal], Mapping[Intent, Intent]] = {
     ForcePod: {**dict.fromkeys(Intent, Intent.FORCE), Intent.LEAVE: Intent.FORCE_ONLY},
     RestartPod: {Intent.LEAVE: Intent.START_AGAIN, Intent.STOP: Intent.START_AGAIN},
-    StopPod: {Intent.LEAVE: Intent.STOP},
 }
 """By what a feature proposes, and by the intent of the other table, what becomes of a pod; that intent if there is no entry. Of
 several proposals for one pod the first of these counts."""

@@ -58,13 +58,6 @@ def _replaced(framework: Framework, job: Job, kind: str) -> Iterator[str]:
     yield from (name for name, value in names.items() if pod.get(name) not in (None, "", value))
 
 
-def _not_scalable(framework: Framework, job: Job) -> str | None:
-    kind = framework.scaled_type
-    if (written := job.spelling.get(kind, kind)) == kind:
-        return None
-    return f"kubectl scale and autoscalers do not find the replicas of {written}: write {kind}"
-
-
 def _never_succeeds(framework: Framework, job: Job) -> str | None:
     # Where all replicas are restarted together, no kubelet restarts one that has succeeded.
     always = (
@@ -111,11 +104,6 @@ CHECKS = (
         "`env` of a template sets a variable of the cluster, such as `MASTER_ADDR`, `WORLD_SIZE` or `TF_CONFIG`, to a value "
         "that the operator replaces, or the template sets `hostname` or `subdomain`, which make the addresses of replicas",
         _replaced_variables,
-    ),
-    Check(
-        "NotScalable",
-        "the type that `kubectl scale` changes is spelled otherwise, as `worker`: the scale subresource has one path",
-        _not_scalable,
     ),
     Check(
         "NeverSucceeds",

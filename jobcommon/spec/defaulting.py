@@ -63,7 +63,6 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
     raw_replicas = spec.pop(framework.replica_specs, None)
     unread: set[str] = {kind.name for kind in framework.replica_types} if errors else set()
     replica_specs = {} if errors else _read_replica_specs(framework, raw_replicas, errors, unread)
-    spelled = {str(key).lower(): str(key) for key in mapping_of(raw_replicas)}
     job = Job(
         kind=framework.kind,
         api_version=str(raw.get("apiVersion") or framework.api_version),
@@ -84,7 +83,6 @@ def read_job(framework: Framework, raw: Mapping[str, Any]) -> Job:
         options=framework.options,
         own_options=framework.own_options,
         unread=frozenset(unread),
-        spelling={name: spelled[name.lower()] for name in replica_specs},
         unindexed=frozenset(kind.name.lower() for kind in framework.replica_types if not kind.indexed),
         missing=framework.missing,
         pods={kind.name: kind.pods for kind in framework.replica_types if kind.pods},

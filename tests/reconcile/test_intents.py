@@ -18,7 +18,6 @@ from jobcommon.reconcile.intents import (
     Intent,
     RestartPod,
     Standing,
-    StopPod,
     arbitrated,
     pod_actions,
 )
@@ -31,8 +30,8 @@ from tests.architecture.source import ROOT
 DOCUMENT = ROOT / "ARCHITECTURE.md"
 POD = Pod.of(TEST_JOB, read_job(TEST_JOB, job_manifest(TEST_JOB, {"Worker": 1})), "Worker", 0)
 PODS = [pod.view for made in (POD, POD.running(), POD.failed(1)) for pod in (made, made.deleting())]
-KINDS = (ForcePod, partial(RestartPod, actions=()), StopPod)
-PROPOSED = [*chain.from_iterable(combinations(KINDS, number) for number in range(4))]
+KINDS = (ForcePod, partial(RestartPod, actions=()))
+PROPOSED = [*chain.from_iterable(combinations(KINDS, number) for number in range(3))]
 
 
 def printed(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
