@@ -71,8 +71,11 @@ class Run:
     faults: tuple[Fault, ...]
     history: str = ""
     """The SHA-256 of all changes of the store, keys in Secrets left out."""
-    end: dict[str, Any] = field(default_factory=dict)
-    """What has come of each job and pod, by its name; of other objects of jobs that they are there."""
+    end: dict[str, str] = field(default_factory=dict)
+    """What has come of each job and pod, by its name; of other objects of jobs that they are there.
+
+    Of a pod it is the phase and how often its containers were restarted: less often if it was made anew instead of kept.
+    """
     trace: list[Write] = field(default_factory=list)
     runs: Counter[str] = field(default_factory=Counter)
     """The starts of the main program by pod name."""
@@ -241,20 +244,22 @@ class Simulation:
         idle = not any(map(len, queues)) and not any(driver.busy for driver in self._drivers)
         return idle and self.user.done and not any(due < self._horizon for due in dues)
 
-    def _end(self) -> Iterator[tuple[str, Any]]:
+    def _end(self) -> Iterator[tuple[str, str]]:
         """What has come of the scenario's jobs. How others ended that were stopped with a failed one is a matter of chance."""
         jobs = {f"{framework.plural}.{framework.group}": framework for framework in self.scenario.frameworks}
         for table in self.server.storage.tables:
             for item in self.server.storage.table(table).items():
                 name = f"{table}/{item.name}"
                 if table in jobs:
-                    status = read_status(item.obj.get("status"))
-                    held = [(one.type, one.reason) for one in status.conditions if one.is_true]
-                    failed = sorted((f.replica, f.exit_code) for f in status.failures if f.reason != STOPPED)
-                    counts = status.restarts, status.disruptions, status.attempt, status.attempt_replicas
-                    yield name, str((held, counts, failed, status.replica_statuses))
+                    job = read_status(item.obj.get("status"))
+                    held = [(one.type, one.reason) for one in job.conditions if one.is_true]
+                    failed = sorted((f.replica, f.exit_code) for f in job.failures if f.reason != STOPPED)
+                    counts = job.restarts, job.disruptions, job.attempt, job.attempt_replicas
+                    yield name, str((held, counts, failed, job.replica_statuses))
                 elif item.obj["metadata"].get("ownerReferences") and table not in _UNSEEN:
-                    yield name, (item.obj.get("status") or {}).get("phase", "")
+                    status = item.obj.get("status") or {}
+                    restarts = sum(one["restartCount"] for one in status.get("containerStatuses") or ())
+                    yield name, f"{status.get('phase', '')} {restarts}"
 
     def _look_for_leaks(self) -> None:
         """Expectations that cannot be met any more, and what is still backed off from."""
