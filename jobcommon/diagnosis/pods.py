@@ -113,7 +113,8 @@ def _unscheduled(member: Member, found: Found, now: float) -> Cause | None:
         text = f"held back by the scheduling gate {', '.join(gates)}"
         return Cause(Reason.SCHEDULING_GATED, text, "the controller that set the gate, such as a queue, removes it")
     if pod.unschedulable:
-        cause = unschedulable(pod.unschedulable, member.raw, found.nodes)
+        there = [one for one in found.members if one.pod.phase in ("Pending", "Running") and one.pod.deletion_time is None]
+        cause = unschedulable(pod.unschedulable, member.raw, found.nodes, [one.raw for one in there])
         cause = _by_autoscaler(cause, found.events_of(pod.uid))
         return _of_claims(cause, claims_of(spec), found) if cause.reason == Reason.VOLUME_CLAIM_UNBOUND else cause
     name = str(spec.get("schedulerName") or _DEFAULT_SCHEDULER)

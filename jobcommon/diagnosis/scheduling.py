@@ -1,10 +1,10 @@
 """What a scheduler says of a pod that it cannot place, and what the nodes say to it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jobcommon.api.resources import Quantity, parse_quantity, pod_resources
+from jobcommon.api.resources import Quantity, parse_quantity, pod_resources, total
 from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.causes.cause import Cause, in_short, listed
 from jobcommon.causes.cause_reasons import Reason
@@ -18,12 +18,16 @@ _CHANGE = "change the pod template, or add nodes"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+)")
 
 
-def unschedulable(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Cause:
-    """Why the scheduler finds no node for `pod`. `nodes` are those of the cluster, none if they could not be read."""
+def unschedulable(
+    message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]] = ()
+) -> Cause:
+    """Why the scheduler finds no node for `pod`. `nodes` are those of the cluster, none if they could not be read; `pods`
+    are those of the job that hold resources or ask for them.
+    """
     said = _TRAILER.sub("", in_short(message, 4000))
     cause = revealed(said, "unschedulable") or Cause(Reason.UNSCHEDULABLE, said, _CHANGE)
     reason, text = cause.reason, f"cannot be scheduled: {cause.text}"
-    if reason == Reason.INSUFFICIENT_RESOURCES and (short := _too_large(said, pod, nodes)) is not None:
+    if reason == Reason.INSUFFICIENT_RESOURCES and (short := _too_large(said, pod, nodes, pods)) is not None:
         return short
     if reason == Reason.UNTOLERATED_TAINT and "{" not in said and (taints := _taints(pod, nodes)):
         # Since Kubernetes 1.36 the scheduler does not name them.
@@ -54,14 +58,17 @@ def _taints(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> list[
     return list(dict.fromkeys(f"{taint.get('key')}={taint.get('value') or ''}".removesuffix("=") for taint in kept))
 
 
-def _too_large(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Cause | None:
-    """The cause if not even an empty node would have enough."""
-    wanted = pod_resources(pod)
+def _too_large(
+    message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]]
+) -> Cause | None:
+    """The cause if not even empty nodes would have enough, for the pod or for all pods of its job."""
+    wanted, together = pod_resources(pod), total(map(pod_resources, pods))
     for name in _INSUFFICIENT.findall(message):
         amount = wanted.get(name)
         if amount is None or not nodes:
             continue
-        largest = max((_allocatable(node, name) for node in nodes), key=lambda quantity: quantity.nanos)
+        empty = [_allocatable(node, name) for node in nodes]
+        largest, have_all = max(empty, key=lambda quantity: quantity.nanos), sum(empty, Quantity())
         if largest.nanos < amount.nanos:
             have = f"the largest has {largest}" if largest.nanos else "no node has any"
             return Cause(
@@ -69,6 +76,13 @@ def _too_large(message: str, pod: Mapping[str, Any], nodes: Sequence[Mapping[str
                 f"no node is large enough: it requests {name}={amount}, {have}",
                 f"request less {name}, or add nodes that have it",
                 then="the job waits until there is such a node",
+            )
+        if name in together and have_all.nanos < together[name].nanos:
+            return Cause(
+                Reason.INSUFFICIENT_RESOURCES,
+                f"cannot be scheduled: the job's pods request {name}={together[name]} together, all nodes have {have_all}",
+                f"request less {name}, start fewer replicas, or add nodes",
+                then="the job's pods do not all run until there are such nodes",
             )
     return None
 
