@@ -129,8 +129,6 @@ class Informer(Generic[T]):
         return Batch(tuple(changes), tuple(unreadable), relisted)
 
     def _listing(self, response: Response, now: float) -> list[Delta[T]]:
-        if self._watching:
-            return []
         if response.status >= 400:
             self._list_refused(response_error(response), now)
             return []
