@@ -151,7 +151,8 @@ def pod_count(found: Found) -> str:
         gone = sum(of_type.succeeded or 0 for of_type in status.replica_statuses.values())
         done = sum(member.pod.phase == "Succeeded" for member in found.members)
         there = sum(_runs(member.pod) for member in found.members) + max(done, gone)
-    return f"{there}/{wanted}"
+    # A TrainJob that is not read further has no replica types: its runtime has them.
+    return f"{there}/{wanted or there}"
 
 
 def _runs(pod: PodView) -> bool:

@@ -15,7 +15,7 @@ from jobcommon.api.timestamp import format_time
 from jobcommon.cli.errors import UserError
 from jobcommon.cli.jobs.access import Api
 from jobcommon.cli.jobs.changes import restart, resume, scale, suspend
-from jobcommon.cli.jobs.listing import jobs_as_json, jobs_of, show_jobs, show_replicas, surroundings_of
+from jobcommon.cli.jobs.listing import jobs_as_json, jobs_of, pod_count, show_jobs, show_replicas, surroundings_of
 from jobcommon.cli.jobs.logs import Selection, chosen_pods, follow_logs, print_logs
 from jobcommon.cli.jobs.lookup import FoundJob, find_job, surroundings
 from jobcommon.cli.jobs.wait import exit_code, wait_for
@@ -23,8 +23,9 @@ from jobcommon.cli.jobs.why import show, why
 from jobcommon.client.errors import StatusError
 from jobcommon.client.forbidden import explained
 from jobcommon.client.objects import create
-from jobcommon.diagnosis import diagnose
+from jobcommon.diagnosis import Found, diagnose
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.operators.trainjob import TRAINJOB
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
 from tests.cli.commands import PATIENCE, answered, cluster_up, started
@@ -92,6 +93,9 @@ def test_the_list_begins_with_what_is_unwell_and_its_formats_have_all_of_the_cau
     replicas = Output.make()
     show_replicas(replicas.console, over.found, over.now)
     assert "the job has finished; restarts: 0" in replicas.text
+    # What the job's runtime adds is read of the unwell ones alone.
+    body = {**over.found.job, "spec": {"runtimeRef": {"name": "torch"}}}
+    assert pod_count(Found(TRAINJOB, body)) == "2/2"
     # Without the right to read pods the list says what the status says.
     there, output = replace(well.found, pods=(), unread={"pods": "no"}), Output.make()
     show_jobs(output.console, [there], well.now, everywhere=False)
