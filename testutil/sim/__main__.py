@@ -19,7 +19,8 @@ _SAMPLE = 100
 
 def _conduct(title: str, trials: Trials, chosen: Iterable[Trial]) -> int:
     found = trials.conduct(chosen)
-    print(*(f"FAILED: {problem}" for problem in found.problems), f"{title}: {found.runs} runs", sep="\n", flush=True)
+    summary = f"{title}: {found.runs} runs, {len(found.problems)} problems"
+    print(*(f"FAILED: {problem}" for problem in found.problems), summary, sep="\n", flush=True)
     return len(found.problems)
 
 
