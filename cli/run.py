@@ -71,7 +71,7 @@ async def run_on_cluster(
     wait: bool,
     started: Callable[[FoundJob], None],
 ) -> int:
-    """Apply everything, and unless told otherwise follow the jobs to their end; the exit code. Raises `UserError`.
+    """Apply everything and, if `wait`, follow the jobs to their end; the exit code. Raises `UserError`.
 
     `started` is called with each job that is there, for what is to be said if the command is left early.
     """

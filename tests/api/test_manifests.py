@@ -167,14 +167,14 @@ def test_a_manifest_is_taken_everywhere_or_nowhere(
 
 def test_the_operator_names_the_field_and_says_what_to_change() -> None:
     """Of what an older definition has let in."""
-    told = []
+    lines = []
     for name, path, value, refused in [*(("PyTorchJob", *row) for row in EVERY), *OF_KIND, *ALONE]:
         if refused:
             kind = OF_NAME[name]
             shown = "absent" if value is ABSENT else str(value)[:80]
-            told.append(f"{kind.kind} {path.format(specs=kind.replica_specs)} {shown}\n")
-            told += [f"    {error}\n" for error in read_job(kind, changed(kind, "", path, value)).errors]
-    text = "".join(told)
+            lines.append(f"{kind.kind} {path.format(specs=kind.replica_specs)} {shown}\n")
+            lines += [f"    {error}\n" for error in read_job(kind, changed(kind, "", path, value)).errors]
+    text = "".join(lines)
     if os.environ.get("GOLDEN") == "write":
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8"), "if this is meant: make golden"

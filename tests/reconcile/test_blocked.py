@@ -103,7 +103,7 @@ def test_a_failed_pod_of_what_an_error_concerns_is_counted_and_kept() -> None:
             manifest["status"] = decided.status.to_json()
     assert manifest["status"]["restarts"] == 1
     manifest["spec"][TYPES]["Worker"] = replica_spec(TEST_JOB, 2, "ExitCode")
-    assert deletes(plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)) == ["demo-worker-0"], "mended, it goes on"
+    assert deletes(plan(TEST_JOB, read_job(TEST_JOB, manifest), observed, START)) == ["demo-worker-0"], "corrected, it goes on"
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_no_attempt_begins_while_pods_of_a_type_cannot_be_created(template: Any,
     assert not bad["status"]["attempt"]
     assert "restarts" not in bad["status"]
     mended = plan(TEST_JOB, read_job(TEST_JOB, {**bad, "spec": good["spec"]}), observed, START + 100)
-    assert (status_of(mended).attempt, status_of(mended).restarts) == (1, 1), "mended, it goes on"
+    assert (status_of(mended).attempt, status_of(mended).restarts) == (1, 1), "corrected, it goes on"
 
 
 def test_an_attempt_that_cannot_end_keeps_its_deadlines() -> None:

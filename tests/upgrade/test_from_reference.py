@@ -96,11 +96,11 @@ async def test_a_running_job_runs_on_and_succeeds(shape: Shape, lost: bool) -> N
             assert FINALIZER in replacement["metadata"]["finalizers"]
             if services:
                 assert gone in world.services(), "what the others call it by"
-                told = str(replacement["spec"]["containers"][0].get("env"))
-                assert f"{shape.pod_name(shape.master, 0)}.default.svc" in told, (
+                variables = str(replacement["spec"]["containers"][0].get("env"))
+                assert f"{shape.pod_name(shape.master, 0)}.default.svc" in variables, (
                     "the others answer to their Services' names only"
                 )
-                assert f"{shape.pod_name(shape.master, 0)}.demo.default.svc" not in told
+                assert f"{shape.pod_name(shape.master, 0)}.demo.default.svc" not in variables
             world.play(gone, "Running")
         await world.clock.until(lambda: world.current == "Running")
         for name in world.deciders():

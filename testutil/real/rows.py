@@ -1,7 +1,7 @@
 """The table: what is done to a job, and how it and its pods must come out of it, on every cluster alike.
 
 How a pod ended reads: phase, reason, exit code, reason of DisruptionTarget, and ``x2`` when its container ran twice in place.
-Of every name the pods stand in order of their creation. Every container does as it is told: it ends with the code that an
+Of every name the pods stand in order of their creation. Every container ends with the exit code that an
 annotation of its pod names.
 """
 
@@ -41,26 +41,26 @@ echo "run $n of ${WORLD_SIZE:-}${RANK:+, rank $RANK}"
 code=
 while [ -z "$code" ]; do
   i=0
-  while read -r line; do i=$((i + 1)); [ $i = $n ] && code=$line; done < /told/ends
+  while read -r line; do i=$((i + 1)); [ $i = $n ] && code=$line; done < /podinfo/ends
   [ -n "$code" ] || sleep 0.2
 done
 echo "run $n ends with $code"
 exit "$code"
 """
 UNTIL_TERM = "trap 'exit {}' TERM; while :; do sleep 0.2; done"
-MOUNTS = ({"name": "told", "mountPath": "/told"}, {"name": "keep", "mountPath": "/keep"})
-_TOLD = {"path": "ends", "fieldRef": {"fieldPath": f"metadata.annotations['{do.ENDS}']"}}
-VOLUMES = ({"name": "told", "downwardAPI": {"items": [_TOLD]}}, {"name": "keep", "emptyDir": {}})
+MOUNTS = ({"name": "podinfo", "mountPath": "/podinfo"}, {"name": "keep", "mountPath": "/keep"})
+_ENDS = {"path": "ends", "fieldRef": {"fieldPath": f"metadata.annotations['{do.ENDS}']"}}
+VOLUMES = ({"name": "podinfo", "downwardAPI": {"items": [_ENDS]}}, {"name": "keep", "emptyDir": {}})
 
 
 def container(name: str, on_term: str = "exit 143", **fields: Any) -> Manifest:
-    """A container that ends as told, and at SIGTERM as `on_term` says; "" ignores it."""
+    """A container that ends with the code of its annotation, and at SIGTERM as `on_term` says; "" ignores it."""
     env = [{"name": "ON_TERM", "value": on_term}]
     # It counts as started once its trap is set.
     probe = {"exec": {"command": ["test", "-e", "/keep/n"]}, "periodSeconds": 1, "failureThreshold": 60}
     what = {"name": name, "image": IMAGE, "command": ["sh", "-c", SCRIPT], "startupProbe": probe}
-    told = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-    return {**what, "env": env, "volumeMounts": list(MOUNTS), **told, **fields}
+    log = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    return {**what, "env": env, "volumeMounts": list(MOUNTS), **log, **fields}
 
 
 def script(name: str, text: str, **fields: Any) -> Manifest:
@@ -301,7 +301,7 @@ def resizes() -> Iterator[Row]:
             do.reads(3, *four[:3]), do.kept(*four[:3]), do.end(0, M)),
         _with_override(PYTORCHJOB.job("OnFailure", **IN_PLACE, elastic={}), GATED), events=("PyTorchJobRestarting",))
     yield _losing_a_node("Auto", "OnFailure")
-    other = script("other", "while [ ! -s /told/ends ]; do sleep 0.2; done", volumeMounts=list(MOUNTS))
+    other = script("other", "while [ ! -s /podinfo/ends ]; do sleep 0.2; done", volumeMounts=list(MOUNTS))
     yield _losing_a_node("Recreate", "Never", other)
 
 
@@ -408,10 +408,10 @@ def pods() -> Iterator[Row]:
         volumes=[*VOLUMES, {"name": "s", "secret": {"secretName": "s"}}])
     yield row("its log before it is scheduled", (do.logs("p", ""), do.delete("p"), do.over("p")), "Pending", (), **GATED)
     waits = 'container "main" in pod "job-p" is waiting to start: PodInitializing'
-    told = script("first", "echo begun; while [ ! -s /told/ends ]; do sleep 0.2; done", volumeMounts=list(MOUNTS))
+    first = script("first", "echo begun; while [ ! -s /podinfo/ends ]; do sleep 0.2; done", volumeMounts=list(MOUNTS))
     yield row("its log before it starts and after its end",
         (do.pending("p"), do.logs("p", f"400: {waits}"), *ended, do.logs("p", "main"), do.logs("p", "begun", "first")),
-        "Succeeded 0", (), initContainers=[told], containers=[script("main", "echo main")])
+        "Succeeded 0", (), initContainers=[first], containers=[script("main", "echo main")])
     yield row("evicted by its kubelet, its node low on memory",
         (do.run("p"), do.node_pressure(True), do.done("p"), do.node_pressure(False)), "Failed Evicted 137 TerminationByKubelet",
         (*started, "Failed"), containers=[container("main", on_term="", resources={"requests": {"memory": "1Mi"}})],

@@ -225,13 +225,13 @@ class Run:
 
     async def start_operator(self, *arguments: str) -> None:
         """An operator of this row's own, for this row's namespace."""
-        told = (
+        command = (
             "-m", "jobcommon.cli", "operator", "--kubeconfig", str(self.cluster.kubeconfig(OPERATOR)), "--namespace",
             self.namespace, "--framework", self.framework.name, "--metrics-port", "-1", "--log-level", "warning", *arguments,
         )  # fmt: skip
         directory = self.cluster.directory
         log = directory / f"{self.namespace}-{len(self.operators)}.log"
-        self.operators.append(await self.stack.enter_async_context(Program(Path(sys.executable), directory, told, log)))
+        self.operators.append(await self.stack.enter_async_context(Program(Path(sys.executable), directory, command, log)))
 
     async def events(self) -> set[str]:
         """The reasons of the events about the job."""

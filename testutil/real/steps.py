@@ -71,10 +71,10 @@ async def end(row: Run, code: int, *pods: str) -> None:
     for pod in pods:
         life = row.life(pod)
         assert life is not None, f"there is no {pod}"
-        told = str((life.meta.get("annotations") or {}).get(ENDS, "")).split()
+        read = str((life.meta.get("annotations") or {}).get(ENDS, "")).split()
         # A run that was stopped from outside has read no line.
-        stopped = max(life.restarts - len(told), 0)
-        lines = "".join(f"{one}\n" for one in (*told, *(1 + stopped) * [code]))
+        stopped = max(life.restarts - len(read), 0)
+        lines = "".join(f"{one}\n" for one in (*read, *(1 + stopped) * [code]))
         await row.patch_pod(pod, {"metadata": {"annotations": {ENDS: lines}}})
 
 
@@ -254,12 +254,12 @@ async def namespace_ends_with_its_operator(row: Run, *pods: str) -> None:
 
 @step
 async def refused(row: Run) -> None:
-    """Wait until the operator has told that a pod was refused."""
+    """Wait until the operator has an event of a pod that was refused."""
 
-    async def told() -> bool:
+    async def has_event() -> bool:
         return "FailedCreatePod" in await row.events()
 
-    await row.eventually(told, "the operator tells of the refusal")
+    await row.eventually(has_event, "the operator has an event of the refusal")
 
 
 # -- the platform ---------------------------------------------------------------------------------------------------------

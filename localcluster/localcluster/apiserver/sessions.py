@@ -109,10 +109,10 @@ class Channels:
 
     async def finish(self, status: Mapping[str, Any]) -> None:
         """Send the final Status and close."""
-        told = msgspec.json.encode(status) if self._socket.ws_protocol else str(status.get("message", "")).encode()
+        message = msgspec.json.encode(status) if self._socket.ws_protocol else str(status.get("message", "")).encode()
         try:
-            if told:
-                await self._socket.send_bytes(bytes([ERROR]) + told)
+            if message:
+                await self._socket.send_bytes(bytes([ERROR]) + message)
             await self._socket.close()
         except ConnectionError:
             return
