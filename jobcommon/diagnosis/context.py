@@ -77,11 +77,6 @@ def _of_host(cause: Cause, replica: str, found: Found) -> Cause:
     return cause
 
 
-def collective(text: str) -> bool:
-    """Whether a message about a connection is of one between ranks."""
-    return _COLLECTIVE.search(text) is not None
-
-
 def host_in(text: str) -> str:
     """The host that a message about a connection names, "" for none."""
     return next((next(filter(None, match.groups())) for match in _HOST.finditer(text)), "").lower()
