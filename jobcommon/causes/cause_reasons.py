@@ -100,7 +100,6 @@ class Reason(StrEnum):
     SHELL_ERROR = "ShellError"
     MODULE_NOT_FOUND = "ModuleNotFound"
     LIBRARY_NOT_FOUND = "LibraryNotFound"
-    VERSIONS_CONFLICT = "VersionsConflict"
     ENVIRONMENT_MISSING = "EnvironmentMissing"
     FILE_NOT_FOUND = "FileNotFound"
     FILE_EXISTS = "FileExists"
