@@ -51,9 +51,9 @@ class ReplicaType:
     """One replica type: its canonical name, its defaults and the allowed numbers of replicas.
 
     The name of a pod ends with its index, unless the type is not `indexed`; then `max_replicas` must be 1. Before it stands
-    `pods`, or without that the type in lower case. Once the job has
-    succeeded, replicas of a type that `serves` the others are no longer needed. Neither are those of a type that does not run
-    to completion, whose exit 0 before that is a disruption and no success.
+    `pods`, or without that the type in lower case. A job must have a type that is `required`, before `Framework.upgrade`, too.
+    Once the job has succeeded, replicas of a type that `serves` the others are no longer needed. Neither are those of a type
+    that does not run to completion, whose exit 0 before that is a disruption and no success.
     """
 
     name: str

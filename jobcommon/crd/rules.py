@@ -1,7 +1,7 @@
 """The CEL rules that every kind has, with messages a person understands.
 
 They repeat what `jobcommon.spec.validation` checks, so that a wrong job is refused when it is applied and not
-accepted and failed. They do not require any replica type: a framework may derive it from an older form of the spec.
+accepted and failed.
 Rules are kept cheap: the API server refuses a CRD whose rules may cost too much.
 """
 
@@ -20,6 +20,7 @@ from jobcommon.spec.validation import (
     RESTARTS_ALL,
     ends_before,
     needs,
+    needs_type,
     restarts_all,
 )
 
@@ -134,6 +135,9 @@ def _replicas(framework: Framework) -> Iterator[CelRule]:
     yield CelRule(f"self.all(k, k.lowerAscii() in [{listed}])", f"replica types are {', '.join(names)}", path)
     for kind in framework.replica_types:
         yield from _type_rules(kind, path)
+        if kind.required:
+            rule = f"self.exists(k, k.lowerAscii() == '{kind.name.lower()}')"
+            yield CelRule(rule, needs_type(framework.kind, kind.name), path)
     yield _container_rule(framework.container, (*path, "*"))
 
 

@@ -65,7 +65,7 @@ def validate(framework: Framework, job: Job) -> list[FieldError]:
         if spec is not None:
             errors += _replica_errors(framework, kind, spec, path)
         elif kind.required:
-            errors.append(FieldError(path, f"Required value: a {job.kind} needs a {kind.name}"))
+            errors.append(FieldError(path, f"Required value: {needs_type(job.kind, kind.name)}"))
     if job.total_replicas > MAX_REPLICAS:
         errors.append(FieldError(f"spec.{framework.replica_specs}", f"must not have more than {MAX_REPLICAS} replicas in all"))
     return errors or [
@@ -166,6 +166,11 @@ def needs(name: str, others: Sequence[str]) -> str:
     """The error of a field of `NEEDED` without any of the others."""
     wanted = " or ".join(f"{other}: true" if other == "reportProgress" else other for other in others)
     return f"{name} needs {wanted}"
+
+
+def needs_type(kind: str, name: str) -> str:
+    """The error of a job without a type that is required."""
+    return f"every {kind} needs a {name}; add it"
 
 
 def restarts_all(name: str, value: str, other: str) -> str:

@@ -23,6 +23,14 @@ class Implementation(StrEnum):
     MPICH = "MPICH"
 
 
+class Distribution(StrEnum):
+    """The MPI library by v1alpha2's names."""
+
+    OPEN_MPI = "OpenMPI"
+    INTEL = "IntelMPI"
+    MPICH = "MPICH"
+
+
 class LauncherCreationPolicy(StrEnum):
     """When the launcher is started."""
 
@@ -37,7 +45,9 @@ class MPIJobSpec(FlatRunPolicySpec):
     mpi_implementation: Annotated[Implementation, enum_field(Implementation)] | None = Field(
         None, description="OpenMPI (the default; 4 and 5), Intel or MPICH."
     )
-    mpi_distribution: str | None = Field(None, description="v1alpha2's name of mpiImplementation: OpenMPI, IntelMPI or MPICH.")
+    mpi_distribution: Annotated[Distribution, enum_field(Distribution)] | None = Field(
+        None, description="v1alpha2's name of mpiImplementation: OpenMPI, IntelMPI or MPICH."
+    )
     transport: Annotated[LauncherTransport, enum_field(LauncherTransport)] | None = Field(
         None,
         description="How mpirun reaches the workers: SSH, with a key of the job's own (v2beta1), or Exec, by kubectl exec "

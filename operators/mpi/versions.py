@@ -5,7 +5,7 @@ from typing import Any
 
 from jobcommon import lift_run_policy
 from jobcommon.operators.mpi.job import LAUNCHER, REPLICA_SPECS, WORKER
-from jobcommon.operators.mpi.spec import LauncherCreationPolicy, LauncherTransport
+from jobcommon.operators.mpi.spec import Distribution, Implementation, LauncherCreationPolicy, LauncherTransport
 
 Spec = Mapping[str, Any]
 
@@ -22,7 +22,7 @@ V1_DEFAULTS: Spec = {**_EXEC}
 V1ALPHA2_DEFAULTS: Spec = {**_EXEC, "backoffLimit": 6}
 # That of the batch Job which v2beta1's launcher was.
 BATCH_BACKOFF_LIMIT = 6
-_DISTRIBUTIONS = {"IntelMPI": "Intel"}
+_DISTRIBUTIONS = {one.value: Implementation[one.name].value for one in Distribution}
 _MPI_OPERATOR = "kubeflow.org/mpi-operator"
 _OURS = "kubeflow.org/training-operator"
 
@@ -31,9 +31,11 @@ def upgrade(spec: Spec, version: str) -> Spec:
     """The raw spec in the current form, its launcher's defaults filled in."""
     batch = spec.get("transport") != LauncherTransport.EXEC or spec.get("backoffLimit") is not None
     current = {**lift_run_policy(spec, version), **{k: spec[k] for k in ("backoffLimit",) if k in spec}}
-    distribution = current.pop("mpiDistribution", None)
-    if distribution is not None and current.get("mpiImplementation") is None:
-        current["mpiImplementation"] = _DISTRIBUTIONS.get(str(distribution), distribution)
+    # Another value stays, and is refused by its own name.
+    if (distribution := str(current.get("mpiDistribution"))) in _DISTRIBUTIONS:
+        del current["mpiDistribution"]
+        if current.get("mpiImplementation") is None:
+            current["mpiImplementation"] = _DISTRIBUTIONS[distribution]
     current["runPolicy"] = _run_policy(current.get("runPolicy"), batch)
     current[REPLICA_SPECS] = _with_launcher(current.get(REPLICA_SPECS), batch)
     return current

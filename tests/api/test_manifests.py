@@ -68,7 +68,7 @@ def table(name: str) -> list[list[Any]]:
     return [[long(part) for part in row] for row in TABLES[name]]
 
 
-EVERY, OF_KIND, ALONE = table("every"), table("of_kind"), table("alone")
+EVERY, OF_KIND = table("every"), table("of_kind")
 TOGETHER = {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 2}, "runPolicy": {"restartScope": "Job"}}
 # All versions of a kind have the same replica specs.
 ROWS = [
@@ -168,7 +168,7 @@ def test_a_manifest_is_taken_everywhere_or_nowhere(
 def test_the_operator_names_the_field_and_says_what_to_change() -> None:
     """Of what an older definition has let in."""
     lines = []
-    for name, path, value, refused in [*(("PyTorchJob", *row) for row in EVERY), *OF_KIND, *ALONE]:
+    for name, path, value, refused in [*(("PyTorchJob", *row) for row in EVERY), *OF_KIND]:
         if refused:
             kind = OF_NAME[name]
             shown = "absent" if value is ABSENT else str(value)[:80]
