@@ -1,7 +1,7 @@
 """A Kubernetes cluster in one process. What others import of it are the names in `__all__`, and nothing beyond them.
 
-`client` talks to a cluster, `rules` are those of pods and definitions, without a server, `model` is what simulators are built
-from, and `conformance` knows real API servers. They are loaded when they are first used.
+`client` talks to a cluster, `rules` are those of pods, definitions and requests, without a server, `model` is what simulators
+are built from, and `conformance` knows real API servers. They are loaded when they are first used.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Front door: the rules of pods and definitions, without a server."""
+"""Front door: the rules of pods, definitions and requests, without a server."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,12 +10,14 @@ from localcluster.apiserver.discovery import version_priority
 from localcluster.apiserver.errors import ApiError
 from localcluster.apiserver.kinds import pods
 from localcluster.apiserver.kinds.pods import defaulted
+from localcluster.apiserver.route import RequestInfo
+from localcluster.apiserver.route import parse as request_info
 from localcluster.apiserver.schema import CompiledSchema
 from localcluster.kubelet.node import machine_capacity
 
 __all__ = [
-    "CompiledSchema", "defaulted", "kubernetes_definitions", "machine_capacity", "pod_errors", "quantity",
-    "validate_crd", "version_priority",
+    "CompiledSchema", "RequestInfo", "defaulted", "kubernetes_definitions", "machine_capacity", "pod_errors", "quantity",
+    "request_info", "validate_crd", "version_priority",
 ]  # fmt: skip
 
 

@@ -53,8 +53,8 @@ class Forgetful(InProcessTransport):
     async def send(self, request: Request) -> Response:
         response = await super().send(request)
         asked = access(request)
-        loses = asked is not None and (asked.verb == "create" or asked.resource.endswith("/status"))
-        if asked is not None and loses and asked.resource not in ("leases", *self._lost) and response.status < 300:
+        loses = asked.verb == "create" or asked.subresource == "status"
+        if loses and asked.resource not in ("leases", *self._lost) and response.status < 300:
             self._lost.add(asked.resource)
             raise TransportError("the answer got lost")
         return response

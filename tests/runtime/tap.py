@@ -1,36 +1,10 @@
-"""Transports around another one: passing everything on, and showing what passes."""
+"""Transports of tests: one that shows what passes, and one for a server without watches."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
-from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Response, Transport
-from jobcommon.testutil.recording import access
-
-Before = Callable[[Request], Awaitable[Response | None]]
-
-
-async def nothing(_: Request) -> None:
-    """What happens before a request as a rule."""
-
-
-class Passing:
-    """Passes everything on to `transport`, which stays open, after `before`, which may take its time or answer instead."""
-
-    def __init__(self, transport: Transport, before: Before = nothing) -> None:
-        self.transport, self.before = transport, before
-
-    async def send(self, request: Request) -> Response:
-        return await self.before(request) or await self.transport.send(request)
-
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
-        await self.before(request)
-        async with closing(self.transport.stream(request)) as lines:
-            async for line in lines:
-                yield line
-
-    async def close(self) -> None:
-        pass
+from jobcommon.testutil.recording import Passing, access
 
 
 class WithoutStreams:
@@ -60,7 +34,5 @@ class Tap(Passing):
         return await super().send(request)
 
     def stream(self, request: Request) -> AsyncIterator[bytes]:
-        wanted = access(request)
-        assert wanted is not None
-        self.watched.setdefault(wanted.resource, []).append(dict(request.query))
+        self.watched.setdefault(access(request).resource, []).append(dict(request.query))
         return super().stream(request)

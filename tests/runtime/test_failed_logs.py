@@ -18,9 +18,9 @@ from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.failed_logs import LOG_SECONDS
 from jobcommon.runtime.flow_control import FlowController
 from jobcommon.spec import read_job
+from jobcommon.testutil.recording import Passing
 from jobcommon.testutil.sim.loop import SimLoop
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, refusal, reply
-from tests.runtime.tap import Passing
 
 POD = "/api/v1/namespaces/default/pods"
 JOB = "/apis/kubeflow.org/v1/namespaces/default/testjobs/train"

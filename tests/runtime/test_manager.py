@@ -26,8 +26,8 @@ from jobcommon.runtime import logging
 from jobcommon.runtime.clock import cancelled
 from jobcommon.runtime.manager import Env, Manager, run_against, run_operators
 from jobcommon.runtime.settings import Settings
+from jobcommon.testutil.recording import Passing
 from tests.runtime.fakes import TESTJOB, FakeClock, a_job, crd, quiet_log, turns
-from tests.runtime.tap import Passing
 from tests.runtime.world import ELECTING, JOBS, SETTINGS, Process, World, operating, processes, world_with_testjobs
 
 OTHER = replace(TESTJOB, kind="OtherJob", plural="otherjobs", name="other")

@@ -14,10 +14,9 @@ from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.reconcile.wanted import RECHECK_PERIOD
 from jobcommon.testutil.builders import finished_status
-from jobcommon.testutil.recording import Recording
+from jobcommon.testutil.recording import Passing, Recording, nothing
 from tests.charts.test_recorded_verbs import Life
 from tests.runtime.fakes import refusal
-from tests.runtime.tap import Passing, nothing
 from tests.runtime.world import SETTINGS, operating
 
 CORE = "/api/v1/namespaces/default"

@@ -66,7 +66,7 @@ class FaultyLinks(Links):
         """See `Links.depart`."""
         delivery = Delivery(request)
         wanted = access(request)
-        if request.method != "GET" and (wanted is None or wanted.resource not in _DISCARDED_AS_EVENT):
+        if request.method != "GET" and wanted.resource not in _DISCARDED_AS_EVENT:
             self._count_write(sender, delivery)
         if "partition" in self._active:
             delivery.lost, delivery.dropped = "silence", self._active["partition"][0].value != "replies"
