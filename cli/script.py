@@ -113,7 +113,7 @@ def _job(framework: Framework, script: Script, name: str, reports: dict[str, boo
 def _start(script: Script) -> list[str]:
     path = str(Path(script.path).resolve()) if script.image is None else f"{MOUNT}/{Path(script.path).name}"
     torchrun = ["-m", "torch.distributed.run"] if script.nproc_per_node is not None else []
-    return ["python", "-u", *torchrun, path]
+    return ["python", *torchrun, path]
 
 
 def _variable(pair: str) -> tuple[str, str]:

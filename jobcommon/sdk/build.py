@@ -50,7 +50,7 @@ def build_job(
     if function is not None:
         if command:
             raise ValueError("command: a function is given, too; give only one of them")
-        command = ["python", "-u", "-c", program(function, arguments or {})]
+        command = ["python", "-c", program(function, arguments or {})]
     elif isinstance(command, str):
         raise ValueError(f"command: {command!r} is one string; give a list, as in {shlex.split(command)!r}")
     elif arguments:

@@ -34,9 +34,10 @@ TUNER_SERVER_KEY = "tuner-server-key"
 
 
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
-    """MX_CONFIG and the DMLC variables of ps-lite and BytePS, in every container of every replica."""
+    """MX_CONFIG and the DMLC variables of ps-lite and BytePS, in every container of every replica; its log can be followed."""
     kind = replica.type.lower()
     variables = [
+        EnvVar("PYTHONUNBUFFERED", "1", default=True),
         EnvVar("MX_CONFIG", f'{{{_shared_config(job)},"task":{_compact({"type": kind, "index": job.rank_of(replica)})}}}'),
         EnvVar("DMLC_PS_ROOT_PORT", str(_port(job, SCHEDULER) if job.count(SCHEDULER) else 0)),
         EnvVar("DMLC_PS_ROOT_URI", job.address(job.first(SCHEDULER)) if job.count(SCHEDULER) else ""),

@@ -34,15 +34,16 @@ REPLICA_SPECS = "tfReplicaSpecs"
 
 
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
-    """TF_CONFIG, for the main container of a job with more than one replica."""
+    """For the main container: that its log can be followed and, in a job with more than one replica, TF_CONFIG."""
+    followed = EnvVar("PYTHONUNBUFFERED", "1", default=True)
     if job.total_replicas == 1:
-        return ()
+        return (followed,)
     task = _compact({"type": replica.type.lower(), "index": job.rank_of(replica)})
     if tf_spec(job).enable_dynamic_worker:
         config = f'{{"cluster":{_compact(_sparse_cluster(job, replica))},"task":{task}}}'
     else:
         config = f'{{"cluster":{_cluster(job)},"task":{task},"environment":"cloud"}}'
-    return (EnvVar("TF_CONFIG", config),)
+    return (followed, EnvVar("TF_CONFIG", config))
 
 
 def outcome(job: Job, tallies: Tallies) -> Outcome:

@@ -36,7 +36,7 @@ from jobcommon.operators.trainjob.kinds import API_VERSION, GROUP, OWN_FIELDS, R
 from jobcommon.operators.trainjob.labels import job_labels, pod_labels
 from jobcommon.operators.trainjob.policies import ANNOTATION, as_annotations
 from jobcommon.operators.trainjob.resolve import resolve
-from jobcommon.operators.trainjob.resolved import Dependency, Resolved, Role, Step
+from jobcommon.operators.trainjob.resolved import Dependency, MLFramework, Resolved, Role, Step
 from jobcommon.operators.trainjob.runtimes import local
 from jobcommon.operators.trainjob.snapshot import snapshot, snapshot_key, snapshot_of
 from jobcommon.operators.trainjob.status import COMPLETE, FAILED, conditions, jobs_status
@@ -148,7 +148,10 @@ class _Specialized:
 
     def env(self, job: Job, replica: Replica) -> Sequence[EnvVar]:
         role = self.role_of(replica.type)
-        return environment.environment(self.resolved, role, self.rank(job, replica), self.addresses(job))
+        own = environment.environment(self.resolved, role, self.rank(job, replica), self.addresses(job))
+        # So that its log can be followed. Ranks of MPI share an output, where a line that is two writes mixes with others.
+        unbuffered = EnvVar("PYTHONUNBUFFERED", "1", default=True)
+        return own if self.resolved.policy.framework is MLFramework.MPI else (unbuffered, *own)
 
     def outcome(self, _job: Job, tallies: Tallies) -> Outcome:
         """By the runtime's success policy; the job runs while a pod that trains does."""

@@ -43,7 +43,7 @@ def test_a_script_becomes_a_job_that_can_be_kept(script: Path) -> None:
     assert job["metadata"]["name"] == "train-me"
     assert {kind: spec["replicas"] for kind, spec in specs.items()} == {"Master": 1, "Worker": 2}
     container = specs["Worker"]["template"]["spec"]["containers"][0]
-    assert container["command"] == ["python", "-u", str(script), "--epochs", "5"]
+    assert container["command"] == ["python", str(script), "--epochs", "5"]
     # As torchrun sets them for one process in each pod.
     assert {one["name"]: one["value"] for one in container["env"]} == {
         "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": "$(RANK)",
@@ -74,7 +74,7 @@ def test_torchrun_starts_several_processes_in_each_pod(script: Path) -> None:
     assert there["spec"]["pytorchReplicaSpecs"]["Worker"]["restartPolicy"] == "OnFailure"
     assert not any(read_job(PYTORCH, made).warnings for made in (job, there))
     container = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
-    assert container["command"] == ["python", "-u", "-m", "torch.distributed.run", str(script), "--lr", "1"]
+    assert container["command"] == ["python", "-m", "torch.distributed.run", str(script), "--lr", "1"]
     assert "env" not in container
 
 
@@ -98,7 +98,7 @@ def test_on_a_cluster_a_config_map_delivers_the_script(script: Path) -> None:
     assert Path(__file__).name in config["data"]
     pod = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
     assert pod["volumes"] == [{"name": "script", "configMap": {"name": config["metadata"]["name"]}}]
-    assert pod["containers"][0]["command"] == ["python", "-u", "/scripts/Train_Me.py"]
+    assert pod["containers"][0]["command"] == ["python", "/scripts/Train_Me.py"]
     assert pod["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
     assert {"name": "A", "value": "b"} in pod["containers"][0]["env"]
 
@@ -113,7 +113,7 @@ def test_the_job_of_every_framework_starts_the_script(framework: str, image: str
     job = checked(made, found)
     assert not found.blocked(job)
     where = f"/scripts/{script.name}" if image else str(script)
-    program = ["python", "-u", where, "--lr", "1"]
+    program = ["python", where, "--lr", "1"]
     mains = {one.type: pod_manifest(found, job, one)["spec"]["containers"][0] for one in job.replicas}
     if "Launcher" in mains:
         launcher, worker = mains["Launcher"], mains.pop("Worker")

@@ -137,7 +137,8 @@ def test_example(name: str) -> None:
 @pytest.mark.skipif(not (is_there("mpirun") and is_there("kubectl")), reason="not installed: openmpi-bin, or kubectl")
 def test_a_script_alone(tmp_path: Path) -> None:
     script = tmp_path / "ranks.py"
-    script.write_text("import os, socket, sys\nrank = os.environ['OMPI_COMM_WORLD_RANK']\n"
+    # Ranks share an output: a line that Python writes in two parts is mixed with another's.
+    script.write_text("import os, socket, sys\nrank = os.environ['OMPI_COMM_WORLD_RANK']\nassert not sys.stdout.write_through\n"
                       "print(f\"rank {rank} on {socket.gethostname()}: {os.environ['A']} {sys.argv[1]}\")\n")  # fmt: skip
     done = jobcommon("run", str(script), "--framework", "mpi", "--workers", "2", "--env", "A=b", "--", "c")
     assert done.returncode == 0, done.stdout + done.stderr

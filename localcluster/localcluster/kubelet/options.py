@@ -22,14 +22,14 @@ PYTHON = Path(sys.executable).with_name("python")
 def host_environment(python: Path = PYTHON) -> dict[str, str]:
     """The environment that every container inherits: that of this process, with `python` first on PATH.
 
-    It is then the interpreter that commands call by that name. Output is unbuffered unless the user chose otherwise,
-    so that logs can be followed. Another cluster that the environment leads to is left out.
+    It is then the interpreter that commands call by that name. Another cluster that the environment leads to is left out, and
+    so is how Python writes: the lines of ranks that share an output are whole only if each is one write.
     """
     path = os.environ.get("PATH") or os.defpath
     if shutil.which("python", path=path) != str(python):
         path = f"{python.parent}{os.pathsep}{path}"
-    inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-    return {"PYTHONUNBUFFERED": "1", **inherited, "PATH": path}
+    inherited = {name: value for name, value in os.environ.items() if name not in (*FOREIGN, "PYTHONUNBUFFERED")}
+    return {**inherited, "PATH": path}
 
 
 @dataclass(frozen=True)
