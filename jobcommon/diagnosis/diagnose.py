@@ -82,7 +82,10 @@ def _diagnose(found: Found, current: JobCondition | None, now: float) -> Diagnos
         text = f"another controller manages the job: {job.managed_by}"
         return _of_job(Cause(Reason.MANAGED_ELSEWHERE, text, "see that controller, which runPolicy.managedBy names"))
     if job.suspended or is_queued(status, job.labels):
-        return _of_job(suspended(found))
+        why, missed = suspended(found), unanswered(found, now) if current is None else behind(found, now)
+        if missed is not None and missed.reason != Reason.STARTING:
+            why = replace(missed, text=f"{missed.text}; {why.text}")
+        return _of_job(why)
     if current is None:
         return _of_job(unanswered(found, now))
     if (missed := behind(found, now)) is not None:

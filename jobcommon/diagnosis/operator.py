@@ -3,19 +3,21 @@
 from collections.abc import Iterator
 
 from jobcommon.api import reasons
+from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.labels import REPLICA_TYPE
 from jobcommon.api.pod import PodView, Running, Terminated
-from jobcommon.api.status import ReplicaStatus
+from jobcommon.api.status import ConditionType, ReplicaStatus
+from jobcommon.api.template import mapping_of, mappings_in
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.cause import Cause, in_short, span
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.diagnosis.found import Found
+from jobcommon.reconcile.rendering import said_after
 from jobcommon.reconcile.slots import attempt_of, starts_again
 
 # An operator answers within seconds; clocks differ.
 ANSWER_SECONDS = 15.0
 OPERATOR_BEHIND_SECONDS = 30.0
-_ANY_TIME = 1e12
 
 
 def unanswered(found: Found, now: float) -> Cause:
@@ -36,7 +38,7 @@ def unanswered(found: Found, now: float) -> Cause:
 
 
 def behind(found: Found, now: float) -> Cause | None:
-    """The cause if the status does not say what the pods have shown for a while; None if it follows them."""
+    """The cause if the status does not say what the job or its pods have shown for a while; None if it follows them."""
     missed = next(_missed(found, now), "")
     if not missed:
         return None
@@ -46,11 +48,6 @@ def behind(found: Found, now: float) -> Cause | None:
     return Cause(
         Reason.NO_OPERATOR, text, "start the operators, or check their log (kubectl logs); jobcommon doctor reports more"
     )
-
-
-def may_be_behind(found: Found) -> bool:
-    """Whether `behind` could find something, at any time."""
-    return next(_missed(found, _ANY_TIME), "") != ""
 
 
 def framework_error(found: Found) -> Cause | None:
@@ -67,9 +64,14 @@ def framework_error(found: Found) -> Cause | None:
 
 
 def _missed(found: Found, now: float) -> Iterator[str]:
-    """What pods have shown for longer than `BEHIND_SECONDS` and the counts of the status do not have."""
+    """What was to be seen for longer than `OPERATOR_BEHIND_SECONDS` and the status does not have."""
     if found.status.finished or "pods" in found.unread:
         return
+    if now - max(_edited(found), _changed(found)) > OPERATOR_BEHIND_SECONDS:
+        if (asked := found.framework.is_suspended(found.job)) and not found.status.has(ConditionType.SUSPENDED):
+            yield "it is to be suspended"
+        elif _is_suspended_by_user(found) and not asked and not found.members:
+            yield "it is to run again"
     # The pods of an earlier attempt are being stopped, and count no more.
     current = [member for member in found.members if attempt_of(member.pod) >= found.read.attempt]
     for kind in found.framework.replica_types:
@@ -86,6 +88,19 @@ def _missed(found: Found, now: float) -> Iterator[str]:
             yield f"{member.replica} ended {span(now - _since(member.pod))} ago"
         elif now - _changed(found) > OPERATOR_BEHIND_SECONDS:
             yield f"a pod of {kind.name} is gone"
+
+
+def _is_suspended_by_user(found: Found) -> bool:
+    """By the status: a queue, or another feature, gives a reason."""
+    current = next((c for c in found.status.conditions if c.type == ConditionType.SUSPENDED and c.is_true), None)
+    return current is not None and QUEUE_LABEL not in found.read.labels and not said_after(current.message, "suspended: ")
+
+
+def _edited(found: Found) -> float:
+    """When others than the operator, which writes the status, wrote to the job last; its creation if that is not known."""
+    fields = mappings_in(mapping_of(found.job.get("metadata")).get("managedFields"))
+    times = [parse_time(one.get("time")) for one in fields if one.get("subresource") != "status"]
+    return max((time for time in (*times, found.read.creation_time) if time is not None), default=0.0)
 
 
 def _changed(found: Found) -> float:

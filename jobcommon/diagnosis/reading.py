@@ -26,7 +26,6 @@ from jobcommon.client.objects import collection_path, object_path
 from jobcommon.client.request import Request, Response
 from jobcommon.client.responses import answered
 from jobcommon.diagnosis.found import Found, main_container
-from jobcommon.diagnosis.operator import may_be_behind
 from jobcommon.diagnosis.queues import is_queued
 from jobcommon.diagnosis.scheduling import claims_of
 from jobcommon.framework import Framework, Related
@@ -99,7 +98,7 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
         unread=unread,
         **last,
     )
-    return replace(made, operator=await _operator(send)) if not status.conditions or may_be_behind(made) else made
+    return replace(made, operator=await _operator(send)) if not status.conditions else made
 
 
 async def read_related(framework: Framework, job: Mapping[str, Any], send: Send) -> Related:

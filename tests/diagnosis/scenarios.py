@@ -301,6 +301,13 @@ def then(before: Found, changed: Mapping[str, Change], **more: Any) -> Found:
     return replace(before, pods=[made.get(raw["metadata"]["name"], raw) for raw in before.pods], **more)
 
 
+def edited(before: Found, suspend: bool, at: float) -> Found:
+    """A user has suspended or resumed the job, and the operator has written its status later."""
+    spec, fields = before.job["spec"], [{"time": format_time(at)}, {"time": format_time(NOW), "subresource": "status"}]
+    metadata = {**before.job["metadata"], "managedFields": fields}
+    return replace(before, job={**before.job, "metadata": metadata, "spec": {**spec, "runPolicy": {"suspend": suspend}}})
+
+
 def lacking(*events: Manifest) -> Found:
     """The pod of Worker-1, which ran, is gone."""
     before = both_running(events=events)
@@ -688,6 +695,11 @@ SCENARIOS = (
     # the operator
     scenario("invalid", "InvalidSpec", "Helper").of(found(replicas={"Helper": 1})),
     scenario("no operator", "NoOperator", "100 s").of(found(operator=False)),
+    scenario("suspended, and no operator", "NoOperator", "100 s", "; runPolicy.suspend is true").of(found(operator=False, run_policy={"suspend": True})),
+    scenario("suspended while no operator was running", "NoOperator", "it is to be suspended, and its status", "; runPolicy.suspend is true").of(edited(both_running(), True, NOW - 40)),
+    scenario("suspended just now", "Suspended", "runPolicy.suspend is true").of(edited(both_running(), True, NOW - 4)),
+    scenario("resumed while no operator was running", "NoOperator", "it is to run again, and its status").of(edited(found(run_policy={"suspend": True}), False, NOW - 40)),
+    scenario("resumed just now", "Starting").of(edited(found(run_policy={"suspend": True}), False, NOW - 4)),
     scenario("a framework's function raises", "FrameworkError", "pytorch", "KeyError: 'size'").of(found(operator=False, events=RAISED)),
     scenario("a pod is gone", "NoOperator", "a pod of Worker is gone", now=NOW + 100).of(lacking()),
     scenario("a pod has just gone", "Starting", "1/2 Running", now=NOW + 100).of(lacking(event("uid-demo", "SuccessfulDeletePod", "Deleted pod demo-worker-1", warning=False, at=NOW + 98))),

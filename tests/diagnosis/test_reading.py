@@ -198,16 +198,6 @@ async def test_the_last_output_of_running_pods_is_dated() -> None:
     assert queries == [{"container": "pytorch", "tailLines": "60", "timestamps": "true"}] * 3
 
 
-async def test_the_operators_pods_are_read_where_the_status_lags_behind_the_pods() -> None:
-    over = pod(phase="Succeeded")
-    over["metadata"]["labels"] = {"training.kubeflow.org/replica-type": "master"}
-    counted = {"replicaStatuses": {"Master": {"active": 1}}}
-    answers = {f"{OURS}/pods": [listing(over)], f"{CORE}/pods": [listing()]}
-    lagging = {**job(), "status": job()["status"] | counted}
-    found = [await read_found(PYTORCH, read, Server(**answers).send) for read in (lagging, job())]
-    assert [one.operator for one in found] == [False, None]
-
-
 async def test_a_job_without_conditions_has_the_operators_pods_read() -> None:
     fresh = {**job(), "status": {}}
     for answer, runs in ((listing(pod(phase="Running")), True), (listing(), False), (FORBIDDEN, None)):
