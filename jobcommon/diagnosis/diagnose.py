@@ -27,7 +27,7 @@ from jobcommon.diagnosis.others import absent, led_by_absent, meanwhile, never_s
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
 from jobcommon.diagnosis.queues import gang, is_queued, suspended
-from jobcommon.diagnosis.resizes import bounds, next_resizes, resizing, smaller, stops_awaited
+from jobcommon.diagnosis.resizes import bounds, next_resizes, resizing, scaled_in_vain, smaller, stops_awaited
 from jobcommon.diagnosis.starting import BARE
 from jobcommon.reconcile import limits
 from jobcommon.reconcile.kueue import not_queued
@@ -54,10 +54,7 @@ def diagnose(found: Found, now: float, *, condition: bool = True) -> Diagnosis:
     if condition and current is not None and current.message:
         evidence.append(f"condition {current.type}: {in_short(current.message, 600)}")
     evidence += found.read.warnings
-    # That the job was scaled in vain is nowhere else.
-    warned = (event.message for event in found.events_of(found.read.uid) if event.reason == reasons.SPEC_WARNING)
-    evidence += [text for text in warned if not any(warning in text for warning in found.read.warnings)]
-    evidence += bounds(found)
+    evidence += [*scaled_in_vain(found), *bounds(found)]
     evidence += [
         f"new pods avoid node {entry.node}: {entry.count} pods failed or were lost there"
         for entry in avoided(replace(found.read, status=found.status))

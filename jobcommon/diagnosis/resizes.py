@@ -18,6 +18,7 @@ from jobcommon.reconcile.elastic import Elastic
 from jobcommon.reconcile.ending import is_over
 from jobcommon.reconcile.features import features_of
 from jobcommon.reconcile.slots import attempt_of
+from jobcommon.reconcile.spec_warnings import unaware
 from jobcommon.reconcile.view import look
 
 
@@ -76,6 +77,13 @@ def resizing(found: Found) -> Cause:
     """That all replicas are restarted in another number."""
     job, before = found.read, in_short(found.status.last_restart_cause or "")
     return Cause(Reason.RESIZING, f"{job.kind} {job.name} begins attempt {job.attempt}: {before}")
+
+
+def scaled_in_vain(found: Found) -> list[str]:
+    """The warnings that the job was scaled, of which some of its pods do not know and will not learn."""
+    oldest = min((member.pod.creation_time or 0.0 for member in found.members), default=inf)
+    texts = {unaware(found.framework, found.read, kind) for kind in found.read.replica_specs}
+    return [event.message for event in found.events_of(found.read.uid) if event.message in texts and event.at >= oldest]
 
 
 def bounds(found: Found) -> list[str]:

@@ -22,6 +22,7 @@ from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.reconcile import plan
+from jobcommon.reconcile.spec_warnings import unaware
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest, services_of
 from jobcommon.testutil.cluster_model import ClusterModel
@@ -306,6 +307,15 @@ def edited(before: Found, suspend: bool, at: float) -> Found:
     spec, fields = before.job["spec"], [{"time": format_time(at)}, {"time": format_time(NOW), "subresource": "status"}]
     metadata = {**before.job["metadata"], "managedFields": fields}
     return replace(before, job={**before.job, "metadata": metadata, "spec": {**spec, "runPolicy": {"suspend": suspend}}})
+
+
+SCALED = [
+    event(
+        job_manifest(PYTORCH, {})["metadata"]["uid"],
+        "SpecWarning",
+        str(unaware(PYTORCH, read_job(PYTORCH, job_manifest(PYTORCH, {})), "Worker")),
+    )
+]
 
 
 def lacking(*events: Manifest) -> Found:
@@ -721,6 +731,6 @@ SCENARIOS = (
     scenario("nodes that are avoided", "SIGKILL").of(found({"Worker-0": lambda pod: pod.failed(137), "Worker-1": lambda pod: pod.failed(1)}, policy="OnFailure", run_policy={"nodeLossSeconds": 30}), "new pods avoid node node-1: 2 pods failed or were lost there"),
     scenario("a pod that may run twice", "NodeDoesNotAnswer").of(found({"Worker-0": running, "Worker-1": stuck_on}, run_policy={"nodeLossSeconds": 30}), "kubectl annotate pod demo-worker-1 kueue.x-k8s.io/safe-to-forcefully-delete=true"),
     scenario("torchrun alone, while it runs", "Running").of(both_running(**NO_RENDEZVOUS), "torchrun has no rendezvous"),
-    scenario("scaled in vain", "Running").of(both_running(events=[event(job_manifest(PYTORCH, {})["metadata"]["uid"], "SpecWarning", "Scaling Worker does not affect running replicas")]), "Scaling Worker does not affect running replicas"),
+    scenario("scaled in vain", "Running").of(both_running(events=SCALED), SCALED[0]["message"]),
     scenario("no room, and a node that comes", "InsufficientResources").of(found({"Worker-0": running, "Worker-1": lambda pod: pod.unschedulable("0/3 nodes are available: 3 Insufficient cpu.")}, events=[event("uid-demo-worker-1", "TriggeredScaleUp", "pod triggered scale-up: [{gpu 2->3 (max: 5)}]", warning=False)]), "the cluster autoscaler adds a node: pod triggered scale-up: [{gpu 2->3 (max: 5)}]"),
 )  # fmt: skip

@@ -5,6 +5,7 @@
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,7 @@ from tests.diagnosis.scenarios import (
     NOT_STOPPED,
     NOW,
     RESET,
+    SCALED,
     SCENARIOS,
     STOPPED,
     TEXTS,
@@ -82,6 +84,15 @@ def test_a_job_that_runs_outside_its_queue_is_told_so_with_the_fix() -> None:
         "add kubeflow.org/pytorchjob to integrations.frameworks of Kueue's configuration, or annotate"
     )
     assert not any("quota" in fact for fact in diagnose(both_running(), NOW).evidence)
+
+
+BEFORE = [{**SCALED[0], "lastTimestamp": format_time(START - 1)}]
+
+
+@pytest.mark.parametrize("corrected", [{"run_policy": {"restartScope": "Job"}}, {"events": BEFORE}])
+def test_that_a_job_was_scaled_in_vain_is_not_said_when_that_is_corrected(corrected: Any) -> None:
+    """By its spec, or since all pods are newer."""
+    assert not [text for text in diagnose(both_running(**{"events": SCALED, **corrected}), NOW).evidence if "Scaling" in text]
 
 
 def test_pods_still_running_after_success_are_named() -> None:
