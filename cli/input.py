@@ -25,7 +25,8 @@ def read_text(name: str) -> tuple[str, str]:
             with Path(name).open(encoding="utf-8") as file:
                 text = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise UserError(f"{source}: no such file or directory") from None
+        hint = f"; pipe an address: curl -fsSL {source} | ..., with - in its place" if "://" in name else ""
+        raise UserError(f"{source}: no such file or directory{hint}") from None
     except UnicodeDecodeError:
         raise UserError(f"{source}: is not UTF-8 text; give a YAML or JSON file") from None
     except (OSError, ValueError) as error:

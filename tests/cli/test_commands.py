@@ -119,6 +119,7 @@ def test_a_full_disk_is_one_line() -> None:
     ("arguments", "message"),
     [
         ("run -f /no/such/file.yaml", "/no/such/file.yaml: no such file or directory"),
+        ("run -f http://h/job.yaml", "directory; pipe an address: curl -fsSL http://h/job.yaml | ..., with - in its place"),
         ("plan -f docs", "no file in this directory ends in .yaml"),
         ("up --framework caffe", "--framework caffe: there is no such framework here; use one of"),
         ("operator --kubeconfig /no/such/kubeconfig", "/no/such/kubeconfig: no such file; --kubeconfig must name"),
