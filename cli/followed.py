@@ -7,7 +7,6 @@ from typing import NamedTuple
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus
 from jobcommon.cli.stalls import State
 from jobcommon.diagnosis.reading import TAIL_LINES
-from jobcommon.framework import Framework
 from jobcommon.sdk.following import Target
 
 
@@ -25,9 +24,7 @@ class FollowedJob:
     `warnings`: of its manifest.
     """
 
-    framework: Framework
-    namespace: str
-    name: str
+    target: Target
     wanted: int = 0
     status: JobStatus = field(default_factory=JobStatus)
     suspended: bool = False
@@ -39,12 +36,7 @@ class FollowedJob:
     @property
     def key(self) -> Key:
         """What names it."""
-        return Key(self.framework.kind, self.namespace, self.name)
-
-    @property
-    def target(self) -> Target:
-        """Where it is."""
-        return Target(self.framework, self.namespace, self.name)
+        return Key(self.target.framework.kind, self.target.namespace, self.target.name)
 
     @property
     def title(self) -> str:

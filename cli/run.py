@@ -96,8 +96,8 @@ async def _refuse_finished(api: Api, wanted: Wanted) -> None:
             raise
         if read_status(there.get("status")).finished:
             raise UserError(
-                f"{job.title} exists in namespace {job.namespace} and has finished; give the new job another name, or run the "
-                f"old job again with: kubectl train restart {job.name} --recreate"
+                f"{job.title} exists in namespace {job.target.namespace} and has finished; give the new job another name, or "
+                f"run the old job again with: kubectl train restart {job.target.name} --recreate"
             )
 
 
@@ -110,7 +110,7 @@ async def _applied(api: Api, wanted: Wanted, display: Display) -> list[FoundJob]
     for manifest in (*wanted.others, *(job for job, _ in wanted.jobs)):
         await target.apply(manifest)
         display.say(f"{manifest.kind.lower()}/{manifest.name} applied")
-    jobs = [await find_job(Api(api.transport, job.namespace), job.title) for job in wanted.followed]
+    jobs = [await find_job(Api(api.transport, job.target.namespace), job.title) for job in wanted.followed]
     for script in (manifest for manifest in wanted.others if manifest.owned):
         path = object_path("v1", "configmaps", jobs[0].namespace, script.name)
         await api.send(merge(path, {"metadata": {"ownerReferences": [owner_of(jobs[0].body)]}}))

@@ -9,6 +9,7 @@ from jobcommon.cli.frameworks import installed, not_loaded, of_manifest
 from jobcommon.cli.manifests import Manifest
 from jobcommon.cli.plan import checked, no_job
 from jobcommon.framework import Framework
+from jobcommon.sdk.following import Target
 
 OURS = "kubeflow.org"
 
@@ -48,7 +49,7 @@ class Wanted:
             job = checked(manifest, framework, others=manifests)
             where, grace = manifest.namespace or namespace, not job.run_policy.clean_pod_policy
             followed.append(
-                FollowedJob(framework, where, manifest.name, job.total_replicas, grace=grace, warnings=job.warnings)
+                FollowedJob(Target(framework, where, manifest.name), job.total_replicas, grace=grace, warnings=job.warnings)
             )
             if job.managed_elsewhere:
                 text = f'"{job.managed_by}" runs this job, not the operator here; remove the field'

@@ -87,9 +87,9 @@ class Follower:
 
     def _watches(self) -> Iterator[Coroutine[Any, Any, None]]:
         for job in self.jobs:
-            of_the_job = "labelSelector", f"{labels.JOB_NAME}={job.name}"
-            yield self._watch(collection_path("v1", "pods", job.namespace), self._saw_pod, of_the_job)
-        for namespace in {job.namespace for job in self.jobs}:
+            of_the_job = "labelSelector", f"{labels.JOB_NAME}={job.target.name}"
+            yield self._watch(collection_path("v1", "pods", job.target.namespace), self._saw_pod, of_the_job)
+        for namespace in {job.target.namespace for job in self.jobs}:
             yield self._watch_events(namespace)
 
     async def _watch_events(self, namespace: str) -> None:
@@ -117,7 +117,7 @@ class Follower:
 
     def _saw_job(self, job: FollowedJob, body: Mapping[str, Any]) -> None:
         job.status, job.uid = read_status(body.get("status")), str(body["metadata"].get("uid") or "")
-        was_suspended, job.suspended = job.suspended, job.framework.is_suspended(body)
+        was_suspended, job.suspended = job.suspended, job.target.framework.is_suspended(body)
         if was_suspended or job.suspended:
             self._stalls[job.key].suspended(time.monotonic())
         if job.current is not None:

@@ -101,7 +101,7 @@ async def follow_logs(api: Api, job: FoundJob, selection: Selection, console: Co
     if job.status.finished:
         await print_logs(api, job, selection, console, notes)
         return
-    followed = FollowedJob(job.framework, job.namespace, job.name, job.read.total_replicas)
+    followed = FollowedJob(job.target, job.read.total_replicas)
     with displayed(job, selection.ranks, console, notes, [followed]) as display:
         await Follower(api.transport, [followed], display, tail=selection.tail).run(until=lambda: followed.over)
 

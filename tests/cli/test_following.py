@@ -16,6 +16,7 @@ from jobcommon.cli.watch import runs_with_logs
 from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import TransportError
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.sdk.following import Target
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod, job_manifest
 from tests.runtime.fakes import Answer, ScriptedTransport, reply
@@ -31,7 +32,7 @@ def lines(console: Console) -> list[str]:
 
 
 def test_the_pods_of_a_large_job_are_counted_and_those_like_the_first_three_are_not_named(console: Console) -> None:
-    job = FollowedJob(PYTORCH, "default", "demo", 60)
+    job = FollowedJob(Target(PYTORCH, "default", "demo"), 60)
     display = Display(console, [job])
     for index in range(60):
         state, cause, progress = ("ErrImagePull", "not found", State.WAITS) if index >= 40 else ("Running", "", State.RUNS)

@@ -23,6 +23,7 @@ from jobcommon.diagnosis import Diagnosis
 from jobcommon.diagnosis.found import Found
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.reconcile.plan import Plan
+from jobcommon.sdk.following import Target
 from jobcommon.sdk.progress import Progress
 from jobcommon.testutil.builders import START, job_manifest
 
@@ -49,7 +50,7 @@ def rich(show: Callable[[Console], Any]) -> Callable[[], str]:
 
 
 def followed() -> tuple[FollowedJob, FollowedPod]:
-    job = FollowedJob(PYTORCH, "default", "demo", 1, STATUS)
+    job = FollowedJob(Target(PYTORCH, "default", "demo"), 1, STATUS)
     pod = FollowedPod("p", job.key, NASTY, NASTY)
     pod.tail.append(NASTY)
     return job, pod
