@@ -20,12 +20,14 @@ from jobcommon.client.container_log import ContainerLogs, LogOptions
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.list_watch import WatchedObject, list_and_watch
 from jobcommon.client.objects import collection_path
-from jobcommon.client.request import Transport
+from jobcommon.client.request import Request, Transport
+from jobcommon.client.responses import answered
 from jobcommon.reconcile.slots import is_spare
 from jobcommon.sdk.following import states
 
-# When a job has ended, its logs are complete except for what is still in the pipes.
-DRAIN_SECONDS = 5.0
+# When a job has ended, the logs of its running containers are shown except for what is still in the pipes. Those of ended ones
+# are shown to their end, unless the server gives no line of any for so long.
+DRAIN_SECONDS, SILENCE_SECONDS = 5.0, 30.0
 
 
 class Follower:
@@ -52,6 +54,8 @@ class Follower:
         self._logs = ContainerLogs(transport)
         self._display = display
         self._reading: dict[tuple[str, str, int], asyncio.Task[None]] = {}
+        self._ended: set[tuple[str, str, int]] = set()
+        self._lines = 0
         self._warned: set[tuple[str, str]] = set()
         self._moved = asyncio.Event()
 
@@ -65,11 +69,26 @@ class Follower:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(self._stuck_in()):
                             await self._moved.wait()
-                if self._reading:
-                    await asyncio.wait(self._reading.values(), timeout=DRAIN_SECONDS)
+                for task in watching:
+                    task.cancel()
+                await self._show_the_rest()
             finally:
                 for task in (*watching, *self._reading.values()):
                     task.cancel()
+
+    async def _show_the_rest(self) -> None:
+        """Show the logs to their end. The watch of a job may tell of that before the one of its pods tells that they began."""
+        for job in self.jobs:
+            with suppress(ClientError):
+                for body in answered(await self._transport.send(Request("GET", *_pods(job))))["items"]:
+                    self._saw_pod(WatchedObject(body))
+        while rest := [task for log, task in self._reading.items() if log in self._ended and not task.done()]:
+            shown = self._lines
+            done, _ = await asyncio.wait(rest, timeout=SILENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not done and self._lines == shown:
+                break
+        if self._reading:
+            await asyncio.wait(self._reading.values(), timeout=DRAIN_SECONDS)
 
     def stuck(self, job: FollowedJob) -> bool:
         """Whether the job cannot make progress by itself. A suspended one is not stuck."""
@@ -87,8 +106,8 @@ class Follower:
 
     def _watches(self) -> Iterator[Coroutine[Any, Any, None]]:
         for job in self.jobs:
-            of_the_job = "labelSelector", f"{labels.JOB_NAME}={job.target.name}"
-            yield self._watch(collection_path("v1", "pods", job.target.namespace), self._saw_pod, of_the_job)
+            path, query = _pods(job)
+            yield self._watch(path, self._saw_pod, *query)
         for namespace in {job.target.namespace for job in self.jobs}:
             yield self._watch_events(namespace)
 
@@ -144,7 +163,10 @@ class Follower:
         for container in () if seen.deleted else containers:
             # Each run once, also one that was over before we saw it run.
             for run, previous in runs_with_logs(container):
-                if (log := (metadata["uid"], container["name"], run)) not in self._reading:
+                log = metadata["uid"], container["name"], run
+                if previous or "running" not in container["state"]:
+                    self._ended.add(log)
+                if log not in self._reading:
                     options = LogOptions(log[1], follow=not previous, previous=previous, tail=self._tail, live=True)
                     self._reading[log] = self._tasks.create_task(self._read_log(seen.body, pod, options))
 
@@ -153,6 +175,7 @@ class Follower:
         with suppress(StatusError):
             async with aclosing(self._logs.lines(body, options)) as lines:
                 async for text in lines:
+                    self._lines += 1
                     if pod.progress is State.RUNS and pod.job in self._stalls:
                         self._stalls[pod.job].line(time.monotonic())
                     if text.endswith("\r"):
@@ -175,6 +198,11 @@ class Follower:
         if event.get("type") == "Warning" and not (seen.deleted or known or (name, message) in self._warned):
             self._warned.add((name, message))
             self._display.warning(name, message)
+
+
+def _pods(job: FollowedJob) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Where they are, and the query that selects them."""
+    return collection_path("v1", "pods", job.target.namespace), (("labelSelector", f"{labels.JOB_NAME}={job.target.name}"),)
 
 
 def runs_with_logs(container: Mapping[str, Any]) -> Iterator[tuple[int, bool]]:

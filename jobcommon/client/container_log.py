@@ -48,7 +48,7 @@ class ContainerLogs:
         """The lines of a container's log, of an overwritten one what it showed last. What it shows before that is `live`, and
         has a carriage return at its end.
 
-        Raises StatusError, and TransportError unless it is followed.
+        Raises StatusError; one that is followed is asked for again where that may help, also after a TransportError.
         """
         turn, seen = asyncio.Lock(), _Seen()
         if options.follow:
@@ -86,8 +86,8 @@ class ContainerLogs:
                             yield line
                         elif seen.is_new(stamp[1]):
                             yield line[stamp.end() :]
-            except TransportError:
-                if not options.follow:
+            except (TransportError, StatusError) as error:
+                if not options.follow or (isinstance(error, StatusError) and not error.passing):
                     raise
                 await self._pause(PAUSE)
                 continue
@@ -106,7 +106,7 @@ class ContainerLogs:
         try:
             pod = answered(await self._transport.send(Request("GET", path)))
         except StatusError as error:
-            return not restarted and error.code != 429
+            return not restarted and not error.passing
         except TransportError:
             return False
         before, now = container_status(seen, container), container_status(pod, container)

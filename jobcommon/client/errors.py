@@ -49,5 +49,10 @@ class StatusError(ClientError):
     message: str = ""
     retry_after: float | None = None
 
+    @property
+    def passing(self) -> bool:
+        """Whether the server may answer otherwise soon: it has failed, or is too busy."""
+        return self.code == 429 or self.code >= 500
+
     def __str__(self) -> str:
         return f"{self.code} {self.reason}: {self.message}" if self.reason else f"{self.code}: {self.message}"

@@ -173,7 +173,7 @@ class Recorder:
                 return
             except StatusError as error:
                 # A namespace that is terminating, a policy, no permission: a retry would fail, too.
-                pause, why = error.retry_after if error.code == 429 or error.code >= 500 else None, str(error)
+                pause, why = error.retry_after if error.passing else None, str(error)
             except ClientError as error:
                 pause, why = RETRY_DELAY, str(error)
             self._log.debug("event not sent", error=why)

@@ -76,7 +76,7 @@ async def states(
             if deleted:
                 yield answered(await transport.send(Request("GET", target.path)))
         except (TransportError, StatusError) as error:
-            if isinstance(error, StatusError) and error.code < 500 and error.code != 429:
+            if isinstance(error, StatusError) and not error.passing:
                 raise
             yield error
         if last:

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from jobcommon.cli import watch
 from jobcommon.cli.display import Display
 from jobcommon.cli.followed import FollowedJob, FollowedPod
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import STARTED, Stall, State
 from jobcommon.cli.watch import runs_with_logs
 from jobcommon.client.container_log import ContainerLogs, LogOptions
-from jobcommon.client.errors import TransportError
+from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.sdk.following import Target
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Pod, job_manifest
-from tests.runtime.fakes import Answer, ScriptedTransport, reply
+from tests.runtime.fakes import Answer, ScriptedTransport, refusal, reply
 
 
 @pytest.fixture
@@ -124,17 +125,25 @@ def server(logs: Sequence[Answer], pods: Sequence[dict[str, Any]]) -> ScriptedTr
     return ScriptedTransport().on("STREAM", "/", *logs).on("GET", "/", *map(reply, pods))
 
 
-@pytest.mark.parametrize(
-    "reads",
-    [[[FIRST, TransportError("broken off")], [FIRST, SECOND], [SECOND]], [[FIRST], [FIRST, SECOND]]],
-    ids=["broken off", "ended early"],
-)
-async def test_lines_after_a_cut_log_stream_are_read(reads: list[list[bytes | Exception]]) -> None:
-    logs = ContainerLogs(server(reads, [pod(0, "terminated")]), pause)
+BUSY = StatusError(503)
+CUT: dict[str, tuple[list[Answer], list[Answer]]] = {
+    "broken off": ([[FIRST, TransportError("broken off")], [FIRST, SECOND], [SECOND]], []),
+    "ended early": ([[FIRST], [FIRST, SECOND]], []),
+    "refused by a busy server": ([BUSY, [FIRST, BUSY], [FIRST, SECOND]], []),
+    "ended early, and the server is busy": ([[FIRST], [FIRST], [FIRST, SECOND]], [reply(pod(0, "running")), BUSY]),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+async def test_lines_after_a_cut_log_stream_are_read(name: str) -> None:
+    reads, pods = CUT[name]
+    transport = ScriptedTransport().on("STREAM", "/", *reads).on("GET", "/", *pods, reply(pod(0, "terminated")))
+    logs = ContainerLogs(transport, pause)
     printed = [line async for line in logs.lines(pod(0, "running"), LogOptions("c", follow=True))]
     assert printed == ["run 1", "run 2"]
 
 
+FAILED = {"conditions": [{"type": "Failed", "status": "True", "reason": "Error", "message": "m"}]}
 STAMP = b"2026-01-01T00:00:01.000000000Z "
 BAR = [b"1%\r", b"2%\r", STAMP + b"\r1%\r2%\r3%", STAMP + b"\r1%\r" + STAMP + b"of another stream"]
 
@@ -157,6 +166,18 @@ async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line() -> 
 
     await asyncio.gather(follow(0), follow(1))
     assert printed == ["run 1", "run 2"]
+
+
+async def test_a_job_whose_end_is_seen_before_its_pods(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "DRAIN_SECONDS", 0)
+    job = FollowedJob(Target(PYTORCH, "n", "demo"), 1)
+    failed = {"metadata": {"uid": "j", "resourceVersion": "1"}, "status": FAILED}
+    found, pods = {"metadata": {"resourceVersion": "1"}, "items": [pod(0, "terminated")]}, "/api/v1/namespaces/n/pods"
+    transport = ScriptedTransport().on("GET", pods, TransportError("no answer yet"), reply(found))
+    transport.on("GET", f"{pods}/p", reply(pod(0, "terminated"))).on("STREAM", f"{pods}/p/log", [FIRST, SECOND])
+    transport.on("GET", job.target.path, reply(failed)).on("GET", "/api/v1/namespaces/n/events", refusal(403))
+    await watch.Follower(transport, [job], Display(console, [job])).run(until=lambda: job.over)
+    assert [line for line in lines(console) if " | " in line] == ["p | run 1", "p | run 2"]
 
 
 @pytest.mark.parametrize(
