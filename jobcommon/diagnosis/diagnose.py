@@ -18,6 +18,7 @@ from jobcommon.diagnosis.failures import (
     lines_of,
     outline,
     root,
+    stopped_before,
 )
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import ended_by_limit, error_of_running, last_exception, silent, without_progress
@@ -364,6 +365,7 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     if running + done < job.total_replicas:
         return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}"))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
+    evidence += stopped_before(found)
     evidence += [f"last restarted because {in_short(status.last_restart_cause)}"] if status.last_restart_cause else []
     # An operator that owns the Workloads of jobs states no such thing.
     outside = [text for text in not_queued(job) if is_stated(current, text)]

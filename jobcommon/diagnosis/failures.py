@@ -19,6 +19,7 @@ from jobcommon.diagnosis.pods import ended, of_init, state_of_node
 from jobcommon.diagnosis.starting import stopped
 from jobcommon.reconcile.accounting import failure_of
 from jobcommon.reconcile.ending import PATIENCE_SECONDS, STOPPED, ending_of, last_run
+from jobcommon.reconcile.slots import last_is_earlier
 
 # Of ends so close together, consequences of others do not decide.
 TOGETHER_SECONDS = 60.0
@@ -165,6 +166,16 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     cause = by_kubelet or end_of_program(failure.reason, failure.exit_code, said, lines, gone=gone, local=found.local)
     cause = in_context(cause, failure.replica, found)
     return of_init(init[1], cause) if init else cause
+
+
+def stopped_before(found: Found) -> list[str]:
+    """The last run that a probe or a hook ended, of programs that run again: only events say so."""
+    runs = [(f.replica, f.pod or "", found.framework.container, f.exit_code, parse_time(f.time)) for f in found.status.failures]
+    for member in (member for member in found.members if not last_is_earlier(member.pod)):
+        ends = ((one.name, one.last) for one in member.pod.containers if one.last is not None and one.last.exit_code)
+        runs += [(member.replica, member.pod.uid, name, end.exit_code, end.finished_at) for name, end in ends]
+    causes = ((name, stopped(found.events_of(about), one, code, at)) for name, about, one, code, at in reversed(runs))
+    return [f"{name} was {cause.text}" for name, cause in causes if cause is not None][:1]
 
 
 def _when_stopped(found: Found, failure: Failure) -> Cause:

@@ -210,6 +210,9 @@ def probed(kind: str, container: str = "pytorch", at: float = NOW - 21, *, whole
     ]
 
 
+PROBED = {"reason": "SIGTERM", "replica": "Worker-1", "pod": "demo-worker-1", "time": format_time(NOW - 20), "exitCode": 143}
+
+
 def removed(before: Found, **more: Any) -> Found:
     """The pods of `before` are gone."""
     return replace(before, pods=(), logs={}, gone=frozenset({"demo-worker-1"}), **more)
@@ -643,6 +646,8 @@ SCENARIOS = (
     scenario("liveness", "LivenessProbeFailed", "Liveness probe failed").of(crash(137, 2, events=[event("uid-demo-worker-1", "Unhealthy", "Liveness probe failed: command timed out")])),
     scenario("liveness, of a pod that is not restarted", "LivenessProbeFailed", "stopped by the kubelet (exit code 143): Liveness probe failed: HTTP probe failed with statuscode: 503").of(failed(143, events=probed("Liveness"))),
     scenario("startup, by a program that ends with a code of its own", "StartupProbeFailed", "stopped by the kubelet (exit code 1): Startup probe failed").of(failed(1, lines=("KeyboardInterrupt",), events=probed("Startup", whole=True))),
+    scenario("liveness, of a container that runs again", "Running").of(beside(lambda pod: pod.restarted_after(143), policy="OnFailure", events=probed("Liveness", at=NOW - 31)), "Worker-1 was stopped by the kubelet (exit code 143): Liveness probe failed: HTTP"),
+    scenario("liveness, of a pod that was replaced", "Running").of(both_running(earlier=[PROBED], events=probed("Liveness")), "Worker-1 was stopped by the kubelet (exit code 143): Liveness probe failed: HTTP"),
     scenario("killed long after a probe failed", "SIGKILL", "SIGKILL").of(failed(137, events=probed("Liveness", at=NOW - 900))),
     scenario("liveness, again and again", "LivenessProbeFailed", "Liveness probe failed", "restarted 4 times, running again for 90 s").of(beside(lambda pod: again(pod, NOW - 90), policy="OnFailure", events=probed("Liveness", at=NOW - 101))),
     scenario("the startup probe of a pod that runs", "StartupProbeFailed", "not started yet: Startup probe failed").of(beside(never_ready, events=probed("Startup")[:1])),
