@@ -29,9 +29,8 @@ from jobcommon.testutil.builders import START
 from jobcommon.testutil.invariants import check_deeds, check_plan
 from jobcommon.testutil.oracles import Oracles
 from jobcommon.testutil.sim.faults import Fault
-from jobcommon.testutil.sim.injection import FaultyLinks
 from jobcommon.testutil.sim.loop import PROCESS, DeadlockError, SimLoop
-from jobcommon.testutil.sim.network import Write
+from jobcommon.testutil.sim.network import Links, Write
 from jobcommon.testutil.sim.nodes import Nodes
 from jobcommon.testutil.sim.processes import Process
 from jobcommon.testutil.sim.scenario import Scenario, User
@@ -102,7 +101,7 @@ class Simulation:
         self.loop = SimLoop()
         now: Callable[[], float] = lambda: START + self.loop.time()  # noqa: E731
         self.server = ApiServer(Env.seeded(seed, now), history=_HISTORY, compiled=_resources)
-        self.links = FaultyLinks(self, faults, self.loop, self.server, seed)
+        self.links = Links(self, faults, self.loop, self.server, seed)
         self.links.request_seconds, self.links.watch_seconds = _PROFILES[seed % len(_PROFILES)]
         self._hash = hashlib.sha256()
         self._feed: deque[Change] = self.server.storage.feed()
