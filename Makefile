@@ -98,7 +98,7 @@ mutants: $(DEV) ## known defects put back one by one, and which tests catch each
 	$(BIN)/python -m jobcommon.testutil.mutants --workers $(WORKERS)
 
 real: $(DEV) ## lifecycles on a real control plane, if KUBEBUILDER_ASSETS has one; ONLY=text for some
-	$(BIN)/python -m jobcommon.testutil.real $(if $(ONLY),--only '$(ONLY)')
+	JOBCOMMON_SERVER=real ONLY='$(ONLY)' $(PYTEST) -v tests/real/test_rows.py
 
 # No font from another site: a picture in a page must not load anything.
 pictures: export COLUMNS := 120

@@ -1,17 +1,20 @@
-"""The table of `make real` on the embedded cluster: both must come out of it alike."""
+"""The table of lifecycles on the embedded cluster, and by `make real` on a real control plane: both come out of it alike."""
 
+import os
+import signal
+from asyncio import Task
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from jobcommon.testutil.real import __main__ as command
-from jobcommon.testutil.real.cluster import embedded_cluster
+from jobcommon.cli.embedded import SERVER
+from jobcommon.testutil.real.cluster import WHY_NOT, given, process_cluster, real_cluster
 from jobcommon.testutil.real.rows import KINDS, PYTORCHJOB, ROWS, Row
-from jobcommon.testutil.real.runner import run_rows
-from localcluster.conformance import envtest
+from jobcommon.testutil.real.runner import started
+from localcluster.client import EMBEDDED, REAL
 
+IS_REAL, ONLY = os.environ.get(SERVER) == REAL, os.environ.get("ONLY", "")
 #: Of the other kinds, which go the same way through the library, these stand for all; each row costs an operator's start.
 OF_EVERY_KIND = ("success", "eviction")
 OTHERS = tuple(f"{kind.name}: " for kind in KINDS if kind is not PYTORCHJOB)
@@ -28,29 +31,30 @@ def is_thin(row: Row) -> bool:
     return not row.name.startswith(PRODUCTS) or POLICY in row.name
 
 
-THIN = [row for row in ROWS if is_thin(row)]
+CHOSEN = [row for row in ROWS if ONLY in row.name and (IS_REAL or is_thin(row))]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def problems(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mapping[str, str]]:
-    async with embedded_cluster(tmp_path_factory.mktemp("real")) as cluster:
-        yield {outcome.row.name: outcome.problem async for outcome in run_rows(cluster, THIN)}
+async def runs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[bool, Mapping[str, Task[None]]]]:
+    """Whether the cluster has containers, and the runs of the rows on it."""
+    # It ends as by Ctrl-C: a kubelet left behind would remove the containers of the next run.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    directory = tmp_path_factory.mktemp("real")
+    async with real_cluster(directory) if IS_REAL else process_cluster(directory, EMBEDDED) as cluster:
+        contained = cluster.node is not None
+        async with started(cluster, [row for row in CHOSEN if contained or not row.killed]) as tasks:
+            yield contained, tasks
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.cluster
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("name", [row.name for row in THIN])
-def test_the_embedded_cluster_agrees(problems: Mapping[str, str], name: str) -> None:
-    assert problems[name] == ""
-
-
-def test_without_a_cluster_it_says_so_and_ends_well(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.delenv(envtest.ASSETS, raising=False)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["real"])
-    assert command.main() == 0
-    (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith(f"make real: {len(ROWS)} rows skipped; no real cluster")
+@pytest.mark.skipif(IS_REAL and not given(), reason=WHY_NOT)
+@pytest.mark.parametrize("row", CHOSEN, ids=lambda row: row.name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_job_comes_out_as_the_table_says(runs: tuple[bool, Mapping[str, Task[None]]], row: Row) -> None:
+    contained, tasks = runs
+    if row.killed and not contained:
+        pytest.skip("it needs containers, and parts that can be killed: here all is one process")
+    await tasks[row.name]

@@ -5,7 +5,7 @@ import json
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -16,7 +16,7 @@ from jobcommon.cli.embedded import ServerTransport, endpoint, install, training_
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.testutil.real.containers import SHELL, ContainerNode, container_node
-from localcluster.client import Api, kubeconfig
+from localcluster.client import REAL, Api, kubeconfig
 from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port
 
 OPERATORS = "training-operators"
@@ -44,7 +44,6 @@ _WANTED = {"Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", 
 class Cluster:
     """A cluster that is up, with our kinds and the rights of our operators. `servers` and `node` can be killed."""
 
-    name: str
     directory: Path
     transport: Transport
     servers: Servers | None = None
@@ -78,11 +77,6 @@ def given() -> bool:
     return envtest.assets() is not None
 
 
-def embedded_cluster(directory: Path) -> AbstractAsyncContextManager[Cluster]:
-    """The embedded cluster."""
-    return _local(directory, "embedded")
-
-
 @asynccontextmanager
 async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
     """etcd, kube-apiserver and what else there is; pods in containers if a kubelet and all it needs is found, else processes.
@@ -95,14 +89,13 @@ async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
     admin = directory / f"{ADMINISTRATOR}.kubeconfig"
     node = container_node(assets, directory, admin)
     if node is None:
-        async with _local(directory, "real") as cluster:
+        async with process_cluster(directory, REAL) as cluster:
             yield cluster
         return
     async with AsyncExitStack() as stack:
         control = control_plane(assets, admin, server=_SERVER_ARGUMENTS, manager=_NOTICING)
         servers, transport = await stack.enter_async_context(control)
-        name = f"kube-apiserver {servers.version}, kubelet and containerd"
-        cluster = Cluster(name, directory, transport, servers, await stack.enter_async_context(node))
+        cluster = Cluster(directory, transport, servers, await stack.enter_async_context(node))
         await _prepare(cluster)
         yield cluster
 
@@ -128,11 +121,11 @@ async def control_plane(
 
 
 @asynccontextmanager
-async def _local(directory: Path, server: str) -> AsyncIterator[Cluster]:
+async def process_cluster(directory: Path, server: str) -> AsyncIterator[Cluster]:
     """The cluster of ``jobcommon up``, whose pods are processes."""
     async with training_cluster([], operators=False, server=server) as local:
         _secret(directory / f"{ADMINISTRATOR}.kubeconfig", local.kubeconfig())
-        cluster = Cluster(f"{server} server, pods as processes", directory, local.client)
+        cluster = Cluster(directory, local.client)
         await _prepare(cluster)
         yield cluster
 

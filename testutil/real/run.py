@@ -14,6 +14,7 @@ from jobcommon.api.status import JobStatus, read_status
 from jobcommon.client.list_watch import list_and_watch
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import Framework
+from jobcommon.testutil.frameworks import path_of
 from jobcommon.testutil.polling import polled
 from jobcommon.testutil.real.cluster import OPERATOR, Cluster
 from localcluster.client import Api, ClientError, background
@@ -117,7 +118,7 @@ class Run:
         self.stack = AsyncExitStack()
         self._changed = asyncio.Event()
         self._by_uid: dict[str, Life] = {}
-        self._version = version or framework.storage_version
+        self._version = version
 
     @property
     def api(self) -> Api:
@@ -141,9 +142,7 @@ class Run:
 
     def job_path(self, name: str = JOB) -> str:
         """The path of the job, or of all with the name ""."""
-        api_version = f"{self.framework.group}/{self._version}"
-        path = f"/apis/{api_version}/namespaces/{self.namespace}/{self.framework.plural}"
-        return f"{path}/{name}" if name else path
+        return path_of(self.framework, name, self.namespace, self._version)
 
     async def __aenter__(self) -> Self:
         await self.stack.__aenter__()

@@ -1,77 +1,54 @@
 """Runs rows and holds what came of them against the table."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from operator import attrgetter
 
-from jobcommon.client.errors import ClientError
 from jobcommon.testutil.polling import polled
 from jobcommon.testutil.real.cluster import Cluster
 from jobcommon.testutil.real.rows import Row
 from jobcommon.testutil.real.run import PATIENCE, RowError, Run
 from jobcommon.testutil.real.steps import delete_namespace
-from localcluster import client
 
 #: How many rows run at once; each has an operator of its own.
 AT_ONCE = 4
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a row. `problem` is empty when it passed."""
+@asynccontextmanager
+async def started(cluster: Cluster, rows: Sequence[Row]) -> AsyncIterator[Mapping[str, asyncio.Task[None]]]:
+    """The runs of the rows by name, some at a time. One that disturbs others begins when all before it have ended."""
+    turns = asyncio.Semaphore(AT_ONCE)
+    tasks: dict[str, asyncio.Task[None]] = {}
 
-    row: Row
-    verdict: str
-    problem: str = ""
-    seconds: float = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.verdict:<8}{self.seconds:6.1f} s  {self.row.name}" + (
-            f"\n          {self.problem}" if self.problem else ""
-        )
-
-
-async def run_rows(cluster: Cluster, rows: Sequence[Row], at_once: int = AT_ONCE) -> AsyncIterator[Outcome]:
-    """Every row once: first those that can run side by side, several at a time, then the others one after another."""
-    turns = asyncio.Semaphore(at_once)
-
-    async def in_turn(row: Row) -> Outcome:
+    async def in_turn(row: Row, before: Sequence[asyncio.Task[None]]) -> None:
+        if row.alone and before:
+            await asyncio.wait(before)
         async with turns:
-            return await run_row(cluster, row)
+            await run_row(cluster, row)
 
-    together = [asyncio.create_task(in_turn(row)) for row in rows if not row.alone]
+    for row in sorted(rows, key=attrgetter("alone")):
+        tasks[row.name] = asyncio.create_task(in_turn(row, [*tasks.values()]))
     try:
-        for task in asyncio.as_completed(together):
-            yield await task
+        yield tasks
     finally:
-        for task in together:
+        for task in tasks.values():
             task.cancel()
-        await asyncio.gather(*together, return_exceptions=True)
-    for row in rows:
-        if row.alone:
-            yield await run_row(cluster, row)
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
 
 
-async def run_row(cluster: Cluster, row: Row) -> Outcome:
+async def run_row(cluster: Cluster, row: Row) -> None:
     """One row, in a namespace that is gone afterwards: nothing of ours holds it. What the row itself holds is released."""
-    if row.killed and cluster.node is None:
-        return Outcome(row, "skipped", "it needs containers, and parts that can be killed: here all is one process")
-    began = time.monotonic()
-    try:
-        async with Run(cluster, row.kind.framework, row.kind.version) as run:
-            if row.operator is not None:
-                await run.start_operator(*row.operator)
-            if row.job is not None:
-                await run.create(run.job_path(""), row.job)
-            for step in row.steps:
-                await step(run)
-            await _compare(row, run)
-            await run.release("jobcommon.test/")
-            await delete_namespace()(run)
-    except (AssertionError, ClientError, client.ClientError, TimeoutError) as error:
-        return Outcome(row, "FAILED", f"{type(error).__name__}: {error}", time.monotonic() - began)
-    return Outcome(row, "passed", seconds=time.monotonic() - began)
+    async with Run(cluster, row.kind.framework, row.kind.version) as run:
+        if row.operator is not None:
+            await run.start_operator(*row.operator)
+        if row.job is not None:
+            await run.create(run.job_path(""), row.job)
+        for step in row.steps:
+            await step(run)
+        await _compare(row, run)
+        await run.release("jobcommon.test/")
+        await delete_namespace()(run)
 
 
 async def _compare(row: Row, run: Run) -> None:
