@@ -11,54 +11,38 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from jobcommon.api.status import ConditionType, read_status
-from jobcommon.cli.embedded import TrainingCluster, training_cluster
+from jobcommon.cli.embedded import ServerTransport, TrainingCluster, training_cluster
 from jobcommon.client.list_watch import WatchedObject, list_and_watch
-from jobcommon.client.request import Request
-from jobcommon.client.responses import response_error
 from jobcommon.framework import Framework
+from jobcommon.testutil.frameworks import path_of
 from jobcommon.testutil.polling import polled
+from localcluster.client import Api
 
 Manifest = dict[str, Any]
 WAIT_SECONDS = 120.0
 
 
-@dataclass(frozen=True)
-class TestCluster:
-    """What a test does to the cluster and reads from it, all in one namespace. Refusals raise StatusError."""
+class TestCluster(Api):
+    """What a test does to the cluster and reads from it, all in the namespace default."""
 
     __test__ = False
+    path = staticmethod(path_of)
 
-    cluster: TrainingCluster
-    namespace: str = "default"
-
-    def path(self, of: Framework | str, name: str = "") -> str:
-        """The path of a framework's jobs or of a plural of core/v1, or of one object among them."""
-        root = f"/apis/{of.api_version}" if isinstance(of, Framework) else "/api/v1"
-        plural = of.plural if isinstance(of, Framework) else of
-        return f"{root}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
-
-    async def send(self, method: str, path: str, body: Manifest | None = None, content_type: str = "application/json") -> Any:
-        """One request, its answer decoded."""
-        payload = None if body is None else json.dumps(body).encode()
-        response = await self.cluster.client.send(Request(method, path, body=payload, content_type=content_type))
-        if response.status >= 400:
-            raise response_error(response)
-        return json.loads(response.body)
+    def __init__(self, cluster: TrainingCluster) -> None:
+        super().__init__(ServerTransport(cluster.client))
+        self.cluster = cluster
 
     async def create(self, of: Framework | str, body: Manifest) -> Manifest:
         """Create an object."""
         metadata = {key: value for key, value in body["metadata"].items() if key not in ("uid", "resourceVersion")}
-        created: Manifest = await self.send("POST", self.path(of), {**body, "metadata": metadata})
-        return created
+        return await self.call("POST", self.path(of), {**body, "metadata": metadata})
 
     async def pods(self) -> list[Manifest]:
         """All pods."""
-        items: list[Manifest] = (await self.send("GET", self.path("pods")))["items"]
-        return items
+        return list((await self.call("GET", self.path("pods")))["items"])
 
     async def until(
         self, of: Framework | str, name: str, holds: Callable[[WatchedObject], bool], seconds: float = WAIT_SECONDS
@@ -78,7 +62,7 @@ class TestCluster:
 
     async def until_gone(self, of: Framework | str, name: str) -> None:
         """Return once the object does not exist: what is not there has no watch event."""
-        await polled(lambda: self.cluster.client.send(Request("GET", self.path(of, name))), lambda answer: answer.status == 404)
+        await polled(lambda: self.get(self.path(of, name)), lambda found: found is None)
 
 
 def has(kind: ConditionType) -> Callable[[WatchedObject], bool]:

@@ -1,4 +1,4 @@
-"""Frameworks for tests.
+"""Frameworks for tests, and where their jobs are.
 
 `TEST_JOB` is the sample of the reference operators: a Master and Workers, container `test-container`, port `job-port` 2222,
 everything else by default. It is also the smallest example of a framework of one's own.
@@ -9,6 +9,13 @@ from dataclasses import replace
 
 from jobcommon.api.replica import Replica
 from jobcommon.framework import EnvVar, Framework, Job, ReplicaType, ScalePaths
+
+
+def path_of(of: Framework | str, name: str = "", namespace: str = "default", version: str = "") -> str:
+    """The path of a framework's jobs or of a plural of core/v1, or of one object among them."""
+    group = f"/apis/{of.group}/{version or of.storage_version}" if isinstance(of, Framework) else "/api/v1"
+    plural = of.plural if isinstance(of, Framework) else of
+    return f"{group}/namespaces/{namespace}/{plural}" + (f"/{name}" if name else "")
 
 
 def _env(job: Job, replica: Replica) -> Sequence[EnvVar]:

@@ -175,14 +175,14 @@ async def test_the_definition_of_jobset_is_installed_where_there_is_none_and_the
         kubeconfig.write_text(cluster.cluster.kubeconfig())
         with helm.Config(kubeconfig_path=kubeconfig, namespace="default") as config:
             await asyncio.to_thread(config.install, chart, "demo")
-            first = await cluster.send("GET", f"{definitions}/{name}")
+            first = await cluster.call("GET", f"{definitions}/{name}")
             assert first["spec"]["versions"][0]["subresources"] == {"status": {}}, "JobSet's controller writes it"
             theirs = {"metadata": {"labels": {"from": "jobset"}}, "spec": {"names": {"shortNames": ["js"]}}}
-            changed = await cluster.send("PATCH", f"{definitions}/{name}", theirs, "application/merge-patch+json")
+            changed = await cluster.call("PATCH", f"{definitions}/{name}", theirs, "application/merge-patch+json")
             await asyncio.to_thread(config.upgrade, chart, "demo")
             await asyncio.to_thread(config.uninstall, "demo")
             await asyncio.to_thread(config.install, chart, "again")
-        found = await cluster.send("GET", f"{definitions}/{name}")
+        found = await cluster.call("GET", f"{definitions}/{name}")
         assert (found["metadata"]["uid"], found["spec"]) == (first["metadata"]["uid"], changed["spec"])
         assert found["metadata"]["labels"] == {"from": "jobset"}
 

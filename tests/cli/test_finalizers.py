@@ -40,7 +40,7 @@ async def test_ours_goes_and_everything_else_stays(tmp_path: Path, capsys: pytes
         await cluster.create("pods", pod("free", PYTORCH.operator_name))
         await cluster.create("pods", pod("other", TF.operator_name, FINALIZER))
         await cluster.create("pods", pod("deleted", TF.operator_name, FINALIZER))
-        await cluster.send("DELETE", cluster.path("pods", "deleted"))
+        await cluster.call("DELETE", cluster.path("pods", "deleted"))
         for name, kind in (("lost", PYTORCH.kind), ("theirs", TF.kind)):
             owner = {"apiVersion": "kubeflow.org/v1", "kind": kind, "name": "j", "uid": "u", "controller": True}
             unlabelled = pod(name, "", FINALIZER)

@@ -130,8 +130,8 @@ async def test_the_logs_and_the_cause_of_a_job_whose_pods_are_gone() -> None:
         await cluster.create(PYTORCH, shell_job(script, name="gone", keepFailedLogs=True, cleanPodPolicy="All"))
         await cluster.until(PYTORCH, "gone", failed)
         await cluster.until_gone("pods", "gone-worker-0")
-        for event in (await cluster.send("GET", cluster.path("events")))["items"]:
-            await cluster.send("DELETE", cluster.path("events", event["metadata"]["name"]))
+        for event in (await cluster.call("GET", cluster.path("events")))["items"]:
+            await cluster.call("DELETE", cluster.path("events", event["metadata"]["name"]))
         job = await find_job(api, "gone")
         output = Output.make()
         await print_logs(api, job, Selection(), output.console, output.console)
@@ -188,7 +188,7 @@ async def test_a_job_is_suspended_resumed_restarted_scaled_and_listed() -> None:
         job = await find_job(api, "demo")
         show_replicas(replicas.console, await surroundings(api, job), time.time())
         waiting = asyncio.create_task(wait_for(api, job, "deleted", PATIENCE))
-        await cluster.send("DELETE", cluster.path(PYTORCH, "demo"))
+        await cluster.call("DELETE", cluster.path(PYTORCH, "demo"))
         assert await waiting == (None, True)
         assert first["status"]["startTime"]
     assert "pytorchjob/demo" in listed.text

@@ -45,10 +45,10 @@ async def reader(cluster: Any, *verbs: str) -> str:
     binding = {**role, "kind": "RoleBinding", "subjects": [subject], "roleRef": reference}
     binding.pop("rules")
     await cluster.create("serviceaccounts", {"metadata": {"name": "reader"}})
-    await cluster.send("POST", f"{rbac}/roles", role)
-    await cluster.send("POST", f"{rbac}/rolebindings", binding)
+    await cluster.call("POST", f"{rbac}/roles", role)
+    await cluster.call("POST", f"{rbac}/rolebindings", binding)
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    made = await cluster.send("POST", cluster.path("serviceaccounts", "reader/token"), asked)
+    made = await cluster.call("POST", cluster.path("serviceaccounts", "reader/token"), asked)
     return str(made["status"]["token"])
 
 

@@ -286,10 +286,10 @@ async def seed(cluster: TestCluster, now: float) -> None:
     """An older PyTorchJob and no TFJob; a lease of training-operator; our operator and Kueue, without rights."""
     definition = custom_resource_definition(PYTORCH)
     del definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["restarts"]
-    await cluster.send("POST", DEFINITIONS, definition)
-    await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": "kubeflow"}})
+    await cluster.call("POST", DEFINITIONS, definition)
+    await cluster.call("POST", "/api/v1/namespaces", {"metadata": {"name": "kubeflow"}})
     lease = {"holderIdentity": "host_1", "leaseDurationSeconds": 3600, "renewTime": f"{format_time(now)[:-1]}.000000Z"}
-    await cluster.send(
+    await cluster.call(
         "POST",
         "/apis/coordination.k8s.io/v1/namespaces/kubeflow/leases",
         {"metadata": {"name": "1ca428e5.training-operator.kubeflow.org"}, "spec": lease},
@@ -299,14 +299,14 @@ async def seed(cluster: TestCluster, now: float) -> None:
     template = {"metadata": {"labels": labels}, "spec": {"serviceAccountName": "ours", "containers": [container]}}
     spec = {"selector": {"matchLabels": labels}, "template": template}
     path = "/apis/apps/v1/namespaces/kubeflow/deployments"
-    await cluster.send("POST", path, {"metadata": {"name": "ours"}, "spec": spec})
+    await cluster.call("POST", path, {"metadata": {"name": "ours"}, "spec": spec})
     for definition in kueue_definitions():
-        await cluster.send("POST", DEFINITIONS, definition)
-    await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": "kueue-system"}})
+        await cluster.call("POST", DEFINITIONS, definition)
+    await cluster.call("POST", "/api/v1/namespaces", {"metadata": {"name": "kueue-system"}})
     integrations = {"frameworks": ["kubeflow.org/tfjob", "pod"], "externalFrameworks": ["PyTorchJob.v1.kubeflow.org"]}
     data = {"controller_manager_config.yaml": yaml.safe_dump({"integrations": integrations})}
     configuration = {"metadata": {"name": "kueue-manager-config"}, "data": data}
-    await cluster.send("POST", "/api/v1/namespaces/kueue-system/configmaps", configuration)
+    await cluster.call("POST", "/api/v1/namespaces/kueue-system/configmaps", configuration)
 
 
 async def findings(kubeconfig: Path, capsys: pytest.CaptureFixture[str], output: str = "json") -> tuple[int, Any]:
@@ -346,8 +346,8 @@ async def test_a_user_who_may_read_nothing_is_told_what(tmp_path: Path, capsys: 
     kubeconfig = tmp_path / "kubeconfig"
     async with cluster_for(PYTORCH, operators=False) as cluster:
         account = "/api/v1/namespaces/default/serviceaccounts"
-        await cluster.send("POST", account, {"metadata": {"name": "reader"}})
-        token = (await cluster.send("POST", f"{account}/reader/token", {"spec": {"expirationSeconds": 3600}}))["status"][
+        await cluster.call("POST", account, {"metadata": {"name": "reader"}})
+        token = (await cluster.call("POST", f"{account}/reader/token", {"spec": {"expirationSeconds": 3600}}))["status"][
             "token"
         ]
         config = yaml.safe_load(cluster.cluster.kubeconfig())

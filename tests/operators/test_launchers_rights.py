@@ -32,7 +32,7 @@ async def test_a_launcher_may_reach_its_own_workers_only() -> None:
     async with cluster_for(MPI) as cluster:
         other = role(command=["sleep", "600"])["template"]["spec"]
         await cluster.create("pods", {"metadata": {"name": "other"}, "apiVersion": "v1", "kind": "Pod", "spec": other})
-        await cluster.send("POST", cluster.path(MPI).replace(MPI.storage_version, "v1"), body)
+        await cluster.call("POST", cluster.path(MPI).replace(MPI.storage_version, "v1"), body)
         await cluster.until(MPI, "demo", succeeded, 180.0)
         answer = await cluster.cluster.client.send(Request("GET", f"{cluster.path('pods', 'demo-launcher')}/log"))
         said = answer.body.decode()

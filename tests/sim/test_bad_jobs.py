@@ -21,7 +21,8 @@ from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.testutil.builders import GONE, Manifest, condition, job_manifest, put, replica_spec
-from jobcommon.testutil.sim.scenario import DEFINITIONS, DONE, FOREVER, Scenario, UserStep, ask, path_of
+from jobcommon.testutil.frameworks import path_of
+from jobcommon.testutil.sim.scenario import DEFINITIONS, DONE, FOREVER, Scenario, UserStep, ask
 from jobcommon.testutil.sim.simulation import Simulation
 from localcluster import ApiServer
 

@@ -89,15 +89,15 @@ def older(framework: Framework, version: str) -> Json:
 
 async def old_operator(cluster: TestCluster, operator: str, namespace: str) -> None:
     """The old operator as it is installed, with its definitions."""
-    await cluster.send("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    await cluster.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     training = operator == "training-operator"
     labels = {"control-plane": "kubeflow-training-operator"} if training else {"app": operator}
     container = {"name": operator, "image": f"kubeflow/{operator}:1"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec = {"selector": {"matchLabels": labels}, "template": template}
-    await cluster.send("POST", DEPLOYMENTS.format(namespace), {"metadata": {"name": operator}, "spec": spec})
+    await cluster.call("POST", DEPLOYMENTS.format(namespace), {"metadata": {"name": operator}, "spec": spec})
     for framework in (MPI, MXNET, PYTORCH, TF) if training else (MPI,):
-        await cluster.send("POST", DEFINITIONS, older(framework, "v1" if training else "v2beta1"))
+        await cluster.call("POST", DEFINITIONS, older(framework, "v1" if training else "v2beta1"))
 
 
 def webhook() -> Json:
@@ -127,7 +127,7 @@ async def becomes(cluster: TestCluster, pod: str, phase: str) -> None:
     container = {"name": "pytorch", "image": "any", "imageID": "", "restartCount": 0, "ready": not ended, "state": state}
     ready = {"type": "Ready", "status": str(not ended)}
     status = {"phase": phase, "conditions": [ready], "containerStatuses": [container]}
-    await cluster.send("PATCH", cluster.path("pods", f"{pod}/status"), {"status": status}, MERGE_PATCH)
+    await cluster.call("PATCH", cluster.path("pods", f"{pod}/status"), {"status": status}, MERGE_PATCH)
 
 
 async def uids(cluster: TestCluster, prefix: str) -> dict[str, str]:
@@ -146,7 +146,7 @@ async def running_job(cluster: TestCluster) -> dict[str, str]:
         await cluster.create("services", service)
         await becomes(cluster, SHAPE.pod_name(kind, index), "Running")
     status = SHAPE.status(time.time(), "Running", "active")
-    await cluster.send("PATCH", cluster.path(PYTORCH, "demo/status"), {"status": status}, MERGE_PATCH)
+    await cluster.call("PATCH", cluster.path(PYTORCH, "demo/status"), {"status": status}, MERGE_PATCH)
     return await uids(cluster, "demo")
 
 
@@ -155,20 +155,20 @@ async def mpi_job(cluster: TestCluster) -> None:
     template = {"spec": {"schedulerName": "none", "containers": [{"name": "mpi", "image": "any", "command": ["true"]}]}}
     specs = {"Launcher": {"replicas": 1, "template": template}, "Worker": {"replicas": 2, "template": template}}
     body = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "pi"}}
-    job = {**body, **await cluster.send("POST", MPI_JOBS, {**body, "spec": {"mpiReplicaSpecs": specs}})}
+    job = {**body, **await cluster.call("POST", MPI_JOBS, {**body, "spec": {"mpiReplicaSpecs": specs}})}
     reference = {**owner(job), "apiVersion": "kubeflow.org/v2beta1"}
     spec = {"suspend": False, "template": {"spec": {**template["spec"], "restartPolicy": "Never"}}}
-    await cluster.send("POST", JOBS, {"metadata": {"name": "pi-launcher", "ownerReferences": [reference]}, "spec": spec})
+    await cluster.call("POST", JOBS, {"metadata": {"name": "pi-launcher", "ownerReferences": [reference]}, "spec": spec})
 
 
 @asynccontextmanager
 async def deployed(cluster: TestCluster, directory: Path) -> AsyncIterator[None]:
     """What the Deployment controller and a node do: our operator runs as its Deployment says, and is reported available."""
     ours = DEPLOYMENTS.format("training-operators")
-    (deployment,) = (await cluster.send("GET", ours))["items"]
+    (deployment,) = (await cluster.call("GET", ours))["items"]
     pod = deployment["spec"]["template"]["spec"]
     account = f"/api/v1/namespaces/training-operators/serviceaccounts/{pod['serviceAccountName']}/token"
-    token = (await cluster.send("POST", account, {"spec": {"expirationSeconds": 3600}}))["status"]["token"]
+    token = (await cluster.call("POST", account, {"spec": {"expirationSeconds": 3600}}))["status"]["token"]
     config = yaml.safe_load((directory / "kubeconfig").read_text())
     config["users"][0]["user"] = {"token": token}
     # As a file, like that of a pod's ServiceAccount: from a kubeconfig itself it would be written to a temporary one.
@@ -190,7 +190,7 @@ async def deployed(cluster: TestCluster, directory: Path) -> AsyncIterator[None]
             "observedGeneration": deployment["metadata"].get("generation", 1),
             "conditions": [condition("Available", at=time.time())],
         }
-        await cluster.send("PATCH", f"{ours}/{deployment['metadata']['name']}/status", {"status": status}, MERGE_PATCH)
+        await cluster.call("PATCH", f"{ours}/{deployment['metadata']['name']}/status", {"status": status}, MERGE_PATCH)
         yield
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -217,7 +217,7 @@ async def test_the_runbook(operator: str, tmp_path: Path) -> None:
         before = {}
         if training:
             before = await running_job(cluster)
-            await cluster.send("POST", WEBHOOKS, webhook())
+            await cluster.call("POST", WEBHOOKS, webhook())
         else:
             await mpi_job(cluster)
 
@@ -233,12 +233,12 @@ async def test_the_runbook(operator: str, tmp_path: Path) -> None:
             await cluster.create(PYTORCH, job_of("second"))
         else:
             # mpi-operator has suspended the batch Job, as it was asked to, before it was stopped.
-            await cluster.send("PATCH", f"{JOBS}/pi-launcher", {"spec": {"suspend": True}}, MERGE_PATCH)
+            await cluster.call("PATCH", f"{JOBS}/pi-launcher", {"spec": {"suspend": True}}, MERGE_PATCH)
         for commands in (*replace, install[0]):
             await run(commands, tmp_path)
         async with deployed(cluster, tmp_path):
             waiting = cluster.path(PYTORCH, "second") if training else f"{MPI_JOBS}/pi"
-            await polled(lambda: cluster.send("GET", waiting), lambda job: bool(job.get("status")))
+            await polled(lambda: cluster.call("GET", waiting), lambda job: bool(job.get("status")))
             assert "0 errors" in await run(install[1], tmp_path)
             for commands in install[2:]:
                 await run(commands, tmp_path)
@@ -255,10 +255,10 @@ async def test_the_runbook(operator: str, tmp_path: Path) -> None:
                 assert not await there(cluster, f"{JOBS}/pi-launcher")
 
         await run(back[0], tmp_path)
-        assert (await cluster.send("GET", DEPLOYMENTS.format("training-operators")))["items"] == []
+        assert (await cluster.call("GET", DEPLOYMENTS.format("training-operators")))["items"] == []
         assert await held(cluster), "else nothing is shown by the next step"
         for commands in back[1:]:
             await run(commands, tmp_path)
         assert not await held(cluster)
-        assert (await cluster.send("GET", f"{DEPLOYMENTS.format(namespace)}/{operator}"))["spec"]["replicas"] == 1
+        assert (await cluster.call("GET", f"{DEPLOYMENTS.format(namespace)}/{operator}"))["spec"]["replicas"] == 1
         assert await there(cluster, f"{WEBHOOKS}/{WEBHOOK}") == training

@@ -15,7 +15,8 @@ from jobcommon.framework import Framework, Job
 from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Manifest, job_manifest
 from jobcommon.testutil.cluster_model import ClusterModel
-from jobcommon.testutil.sim.scenario import NAMESPACE, Exit, Scenario, UserStep, When, ask, change, path_of
+from jobcommon.testutil.frameworks import path_of
+from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep, When, ask, change
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 ENDS = {
@@ -36,7 +37,7 @@ def whole_job(framework: Framework) -> Manifest:
     counts = {kind.name: max(1, kind.min_replicas) for kind in framework.replica_types}
     if last.max_replicas is None or last.max_replicas > 1:
         counts[last.name] = max(2, last.min_replicas)
-    return {**job_manifest(framework, counts), "metadata": {"name": "demo", "namespace": NAMESPACE}}
+    return {**job_manifest(framework, counts), "metadata": {"name": "demo", "namespace": "default"}}
 
 
 def lifecycles_of(framework: Framework, job: Mapping[str, Any] | None = None) -> Mapping[str, Scenario]:

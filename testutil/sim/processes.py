@@ -5,7 +5,6 @@ memory is gone with it.
 """
 
 import asyncio
-import sys
 import traceback
 from collections.abc import Callable, MutableMapping, Sequence
 from contextvars import copy_context
@@ -49,18 +48,12 @@ class Process:
 
     def start(self) -> None:
         """Begin to run."""
-        context = copy_context()
-        context.run(PROCESS.set, self.name)
-        context.run(self._start)
+        self._inside(self._start)
 
     def _start(self) -> None:
+        log = complaining(self._complain)
         self.manager = Manager(
-            self.transport,
-            self._frameworks,
-            self.settings,
-            election_transport=self.election,
-            env=self._env,
-            log=complaining(self._complain),
+            self.transport, self._frameworks, self.settings, election_transport=self.election, env=self._env, log=log
         )
         self._task = self.loop.create_task(self.manager.run())
         self._task.add_done_callback(self._ended)
@@ -68,9 +61,13 @@ class Process:
     def stop(self) -> None:
         """Ask it to end, as SIGTERM does."""
         if self.manager is not None and self.alive:
-            context = copy_context()
-            context.run(PROCESS.set, self.name)
-            context.run(self.manager.stop)
+            self._inside(self.manager.stop)
+
+    def _inside(self, do: Callable[[], None]) -> None:
+        """Have what `do` schedules belong to this process."""
+        context = copy_context()
+        context.run(PROCESS.set, self.name)
+        context.run(do)
 
     def crash(self) -> None:
         """End it here and now."""
@@ -97,11 +94,9 @@ def complaining(complain: Callable[[str], None]) -> Log:
     """A log of which only errors are kept: none is to be expected, whatever the faults."""
 
     def keep(_logger: object, _method: str, line: MutableMapping[str, Any]) -> NoReturn:
-        raised = line.pop("exc_info", None)
-        text = f"{line.pop('event', '')} {dict(line)}"
-        if raised:
-            text += "\n" + "".join(traceback.format_exception(raised if raised is not True else sys.exc_info()[1]))
-        complain(text)
+        raised = line.pop("exception", "")
+        complain(f"{line.pop('event', '')} {dict(line)}\n{raised}".rstrip())
         raise structlog.DropEvent
 
-    return cast(Log, structlog.wrap_logger(None, processors=[keep], wrapper_class=structlog.make_filtering_bound_logger(40)))
+    only_errors = structlog.make_filtering_bound_logger(40)
+    return cast(Log, structlog.wrap_logger(None, [structlog.processors.format_exc_info, keep], only_errors))

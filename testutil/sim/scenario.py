@@ -10,6 +10,7 @@ from jobcommon.crd import custom_resource_definition
 from jobcommon.framework import Framework
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.cluster_model import ClusterModel
+from jobcommon.testutil.frameworks import path_of
 from localcluster import ApiServer
 from localcluster import User as Identity
 from localcluster.client import JSON, MASTERS, MERGE_PATCH, Request
@@ -19,7 +20,6 @@ When = Callable[[ClusterModel], bool]
 Do = Callable[[ApiServer], object]
 SETTINGS = Settings(metrics_port=None, log_level="critical")
 """No server of the operator's own, and nothing but disasters in the log."""
-NAMESPACE = "default"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RETRY_SECONDS = 1.0
 _USER = Identity("user", (MASTERS,))
@@ -73,12 +73,6 @@ class Scenario:
 
 class RefusedError(Exception):
     """The server did not do what the user asked for."""
-
-
-def path_of(of: Framework | str, name: str = "") -> str:
-    """The path of a framework's jobs or of a plural of core/v1, or of one object among them."""
-    root, plural = (f"/apis/{of.api_version}", of.plural) if isinstance(of, Framework) else ("/api/v1", of)
-    return f"{root}/namespaces/{NAMESPACE}/{plural}" + (f"/{name}" if name else "")
 
 
 def ask(server: ApiServer, method: str, path: str, body: Any = None, content_type: str = JSON) -> Any:
