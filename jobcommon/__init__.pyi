@@ -12,6 +12,7 @@ from .api.definition import ScalePaths as ScalePaths
 from .api.definition import Version as Version
 from .api.definition import Watch as Watch
 from .api.gang import GangScheduler as GangScheduler
+from .api.job import BY_VALUE as BY_VALUE
 from .api.job import CleanPodPolicy as CleanPodPolicy
 from .api.job import Elasticity as Elasticity
 from .api.job import FlatRunPolicySpec as FlatRunPolicySpec
@@ -28,7 +29,6 @@ from .api.job import SchedulingPolicy as SchedulingPolicy
 from .api.job import StallAction as StallAction
 from .api.job import TopologyConstraint as TopologyConstraint
 from .api.job import TopologyMode as TopologyMode
-from .api.job import enum_field as enum_field
 from .api.job import lift_run_policy as lift_run_policy
 from .api.job import template_for as template_for
 from .api.model import ApiModel as ApiModel

@@ -3,18 +3,18 @@
 The JSON names, types and meanings are those of the kubeflow.org v1 API (reference operators), plus `overrides`.
 """
 
-import json
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from jobcommon.api.model import POD_PART, ApiModel
 from jobcommon.api.template import Templates
 
-# Enums arrive as strings; strict mode would refuse to look one up.
+#: Of a field that is an enum: it arrives as a string, which strict mode would refuse to look up.
+BY_VALUE = Field(strict=False)
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 MAX_REPLICAS = 10_000
 # What one list multiplies by another is bounded: no job may cost the others more than its size.
@@ -78,22 +78,6 @@ class CleanPodPolicy(StrEnum):
     DEFAULT = ""
 
 
-def enum_field(kind: type[StrEnum]) -> BeforeValidator:
-    """Look a string up in `kind`, with a message that lists the allowed values."""
-
-    def look_up(value: object) -> object:
-        if value is None or isinstance(value, kind):
-            return value
-        try:
-            return kind(str(value))
-        except ValueError:
-            allowed = ", ".join(f'"{member}"' for member in kind)
-            msg = f"{json.dumps(value)[:40]} is not supported; use one of {allowed}"
-            raise ValueError(msg) from None
-
-    return BeforeValidator(look_up)
-
-
 class TopologyConstraint(ApiModel):
     """Where the pods of a job are placed with regard to each other."""
 
@@ -103,7 +87,7 @@ class TopologyConstraint(ApiModel):
         description="The key of a node label, such as topology.kubernetes.io/rack: all pods are placed on nodes where it has "
         "the same value. With Volcano, the name of a tier.",
     )
-    mode: Annotated[TopologyMode, enum_field(TopologyMode)] | None = Field(
+    mode: Annotated[TopologyMode, BY_VALUE] | None = Field(
         None, description="Required (the default): the pods wait for such nodes; Preferred: they may be placed elsewhere."
     )
 
@@ -154,7 +138,7 @@ class Elasticity(ApiModel):
 class RunPolicy(ApiModel):
     """What holds for the job as a whole: clean-up, limits, scheduling, suspension."""
 
-    clean_pod_policy: Annotated[CleanPodPolicy, enum_field(CleanPodPolicy)] | None = Field(
+    clean_pod_policy: Annotated[CleanPodPolicy, BY_VALUE] | None = Field(
         None,
         description="Which pods are deleted when the job has finished: All, Running (those still running) or None, which keeps "
         "all, and ends what runs after a limit or a deadline. Unset: "
@@ -173,13 +157,13 @@ class RunPolicy(ApiModel):
         description="How often failed replicas are restarted, counted over the whole job, before the job fails. "
         "Replacements of pods and restarts of containers both count; evictions and lost nodes do not. Unset: no limit.",
     )
-    restart_scope: Annotated[RestartScope, enum_field(RestartScope)] | None = Field(
+    restart_scope: Annotated[RestartScope, BY_VALUE] | None = Field(
         None,
         description="What a failed or lost replica restarts: Pod (the default) that replica alone, Job all replicas as a new "
         "attempt, which counts once towards backoffLimit. Programs whose ranks cannot rejoin, such as "
         "DistributedDataParallel, need Job.",
     )
-    restart_method: Annotated[RestartMethod, enum_field(RestartMethod)] | None = Field(
+    restart_method: Annotated[RestartMethod, BY_VALUE] | None = Field(
         None,
         description="How restartScope Job restarts a replica: Auto keeps its pod, node, address and volumes, restarts its "
         "container, and creates a new pod where that is not possible; Recreate (the default) always creates new pods.",
@@ -203,7 +187,7 @@ class RunPolicy(ApiModel):
         le=MAX_SECONDS,
         description="How many seconds a pod of the job may wait for a node; see pendingDeadlineAction. Unset: no limit.",
     )
-    pending_deadline_action: Annotated[PendingDeadlineAction, enum_field(PendingDeadlineAction)] | None = Field(
+    pending_deadline_action: Annotated[PendingDeadlineAction, BY_VALUE] | None = Field(
         None,
         description="What follows after pendingDeadlineSeconds: Fail (the default), or Restart, which frees the nodes of the "
         "others: all replicas begin a new attempt, charged like a failure; needs restartScope Job.",
@@ -234,7 +218,7 @@ class RunPolicy(ApiModel):
         description="Added to progressDeadlineSeconds, for evaluation and checkpoints, during which programs report nothing. "
         "Not added after a report with a metric named phase and the value train.",
     )
-    stall_action: Annotated[StallAction, enum_field(StallAction)] | None = Field(
+    stall_action: Annotated[StallAction, BY_VALUE] | None = Field(
         None,
         description="What follows when the job is Stalled: None (the default), Restart (all replicas, as a new attempt; needs "
         "restartScope Job) or Fail.",
@@ -284,7 +268,7 @@ class ReplicaSpec(ApiModel):
         None, description="The number of replicas. Defaults to 1."
     )
     template: dict[str, Any] = Field(description="The pod that each replica runs.", json_schema_extra={POD_PART: ""})
-    restart_policy: Annotated[RestartPolicy, enum_field(RestartPolicy)] | None = Field(
+    restart_policy: Annotated[RestartPolicy, BY_VALUE] | None = Field(
         None,
         description="Always, OnFailure, Never, or ExitCode: exit codes 1-127 fail the job, 128-255 restart the replica.",
     )
@@ -319,7 +303,7 @@ _FIELDS = ("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds",
 class FlatRunPolicySpec(JobSpec):
     """A spec that also takes RunPolicy's fields where older versions had them. What stands in runPolicy wins."""
 
-    clean_pod_policy: Annotated[CleanPodPolicy, enum_field(CleanPodPolicy)] | None = Field(
+    clean_pod_policy: Annotated[CleanPodPolicy, BY_VALUE] | None = Field(
         None, description="Older place of runPolicy.cleanPodPolicy."
     )
     ttl_seconds_after_finished: Int32 | None = Field(

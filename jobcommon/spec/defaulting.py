@@ -31,6 +31,7 @@ _WORDS = {
     "list_type": "must be a list",
     "int_type": "must be a whole number",
     "bool_type": "must be true or false",
+    "enum": "Unsupported value: use one of {expected}",
     "string_type": "must be text, in quotes",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from jobcommon import FlatRunPolicySpec, Int32, enum_field
+from jobcommon import BY_VALUE, FlatRunPolicySpec, Int32
 
 
 class LauncherTransport(StrEnum):
@@ -42,13 +42,13 @@ class MPIJobSpec(FlatRunPolicySpec):
     """An MPIJob."""
 
     slots_per_worker: Int32 | None = Field(None, ge=1, description="MPI ranks per worker. Defaults to 1.")
-    mpi_implementation: Annotated[Implementation, enum_field(Implementation)] | None = Field(
+    mpi_implementation: Annotated[Implementation, BY_VALUE] | None = Field(
         None, description="OpenMPI (the default; 4 and 5), Intel or MPICH."
     )
-    mpi_distribution: Annotated[Distribution, enum_field(Distribution)] | None = Field(
+    mpi_distribution: Annotated[Distribution, BY_VALUE] | None = Field(
         None, description="v1alpha2's name of mpiImplementation: OpenMPI, IntelMPI or MPICH."
     )
-    transport: Annotated[LauncherTransport, enum_field(LauncherTransport)] | None = Field(
+    transport: Annotated[LauncherTransport, BY_VALUE] | None = Field(
         None,
         description="How mpirun reaches the workers: SSH, with a key of the job's own (v2beta1), or Exec, by kubectl exec "
         "with a Role of the job's own (v1, v1alpha2). Defaults to that of the version in which the job was created.",
@@ -56,7 +56,7 @@ class MPIJobSpec(FlatRunPolicySpec):
     ssh_auth_mount_path: str | None = Field(
         None, description="Where the job's SSH keys are mounted: the .ssh directory of the user. Defaults to /root/.ssh."
     )
-    launcher_creation_policy: Annotated[LauncherCreationPolicy, enum_field(LauncherCreationPolicy)] | None = Field(
+    launcher_creation_policy: Annotated[LauncherCreationPolicy, BY_VALUE] | None = Field(
         None,
         description="AtStartup: the launcher starts when the pods of all workers are created; WaitForWorkersReady: when all "
         "workers are ready. Both hold for each start by the operator. Defaults to AtStartup with transport SSH, which retries "

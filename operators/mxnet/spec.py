@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from jobcommon import FlatRunPolicySpec, ReplicaSpec, enum_field
+from jobcommon import BY_VALUE, FlatRunPolicySpec, ReplicaSpec
 
 
 class JobMode(StrEnum):
@@ -31,9 +31,9 @@ class MXReplicaSpec(ReplicaSpec):
 class MXJobSpec(FlatRunPolicySpec):
     """An MXJob."""
 
-    job_mode: Annotated[JobMode, enum_field(JobMode)] = Field(
+    job_mode: Annotated[JobMode, BY_VALUE] = Field(
         JobMode.TRAIN, description="MXTrain (Scheduler, Server, Worker) or MXTune (TunerTracker, TunerServer, Tuner)."
     )
-    success_policy: Annotated[SuccessPolicy, enum_field(SuccessPolicy)] | None = Field(
+    success_policy: Annotated[SuccessPolicy, BY_VALUE] | None = Field(
         None, description='"" (the default): the scheduler decides if there is one; AllWorkers: all workers must succeed.'
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from jobcommon import FlatRunPolicySpec, enum_field
+from jobcommon import BY_VALUE, FlatRunPolicySpec
 
 
 class SuccessPolicy(StrEnum):
@@ -18,7 +18,7 @@ class SuccessPolicy(StrEnum):
 class TFJobSpec(FlatRunPolicySpec):
     """A TFJob."""
 
-    success_policy: Annotated[SuccessPolicy, enum_field(SuccessPolicy)] | None = Field(
+    success_policy: Annotated[SuccessPolicy, BY_VALUE] | None = Field(
         None,
         description='Without Chief and Master: "" (the default): the job succeeds with worker 0; AllWorkers: with all workers.',
     )

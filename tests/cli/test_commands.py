@@ -72,7 +72,7 @@ BAD = [
     (VALID.replace("pytorchReplicaSpecs", "pytorchReplicaSpec"),
      ['spec.pytorchReplicaSpec: unknown field; did you mean "pytorchReplicaSpecs"?']),
     (VALID.replace("restartPolicy: Never", "restartPolicy: Sometimes\n      replicas: -1"),
-     [f'{WORKER}.restartPolicy: "Sometimes" is not supported; use one of "Always"', f"{WORKER}.replicas:"]),
+     [f"{WORKER}.restartPolicy: Unsupported value: use one of 'Always'", f"{WORKER}.replicas:"]),
     (ON_ELSEWHERE, ['spec.runPolicy.managedBy: "kueue.x-k8s.io/multikueue" runs this job, not the operator here']),
 ]  # fmt: skip
 

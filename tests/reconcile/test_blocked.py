@@ -42,11 +42,11 @@ RUNS = pods(("Master", 0, "running"), ("Worker", 0, "running"), ("Worker", 1, "r
 ERRORS: list[tuple[str, Any, str, list[str]]] = [
     ("spec.runPolicy.backoffLimit", -1, "spec.runPolicy.backoffLimit: must be at least 0", ["demo-master-0", "demo-worker-2"]),
     ("spec.runPolicy.activeDeadlineSeconds", 0, "must be at least 1", ["demo-master-0", "demo-worker-2"]),
-    ("spec.runPolicy.cleanPodPolicy", "Some", '"Some" is not supported', ["demo-master-0", "demo-worker-2"]),
+    ("spec.runPolicy.cleanPodPolicy", "Some", "Unsupported value: use one of 'All'", ["demo-master-0", "demo-worker-2"]),
     ("spec.runPolicy", [], "spec.runPolicy: must be an object", ["demo-master-0", "demo-worker-2"]),
     ("spec.runPolicy.schedulingPolicy", {"minAvailable": 0}, "must be at least 1", []),
     ("metadata.name", "0demo", "with a letter", ["0demo-master-0", "0demo-worker-0", "0demo-worker-1", "0demo-worker-2"]),
-    (f"spec.{TYPES}.Worker.restartPolicy", "Sometimes", '"Sometimes" is not supported', []),
+    (f"spec.{TYPES}.Worker.restartPolicy", "Sometimes", "Unsupported value: use one of 'Always'", []),
     (f"spec.{TYPES}.Worker.template.spec.containers", [], "at least one container", ["demo-master-0"]),
     (f"spec.{TYPES}.Worker.replicas", -1, "must be at least 0", []),
     (f"spec.{TYPES}.Worker.replicas", 10**9, "must be at most 10000", []),
