@@ -95,7 +95,7 @@ class TopologyConstraint(ApiModel):
 class SchedulingPolicy(ApiModel):
     """How the pods of a job are scheduled together (gang scheduling)."""
 
-    min_available: Int32 | None = Field(
+    min_available: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = Field(
         None, description="How many pods must be schedulable at once. Defaults to all replicas."
     )
     queue: str | None = Field(None, description="The scheduler's queue. Immutable.")

@@ -9,20 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from jobcommon.api.job import MAX_REPLICAS, RestartPolicy
 from jobcommon.framework import CelRule, Framework, ReplicaType
-from jobcommon.spec.validation import (
-    DEADLINES,
-    ELASTIC_BOUNDS,
-    ELASTIC_RESTARTS,
-    FREES_NODES,
-    MANAGERS,
-    MAX_NAME,
-    NEEDED,
-    RESTARTS_ALL,
-    ends_before,
-    needs,
-    needs_type,
-    restarts_all,
-)
+from jobcommon.spec.validation import MANAGERS, MAX_NAME, POLICY_RULES, needs_type
 
 
 def _unchanged(*path: str) -> str:
@@ -98,33 +85,9 @@ def _run_policy(framework: Framework) -> Iterator[CelRule]:
 
 def policy_rules() -> Iterator[CelRule]:
     """Those of any runPolicy, without managedBy and the queue."""
-    yield CelRule(
-        "!has(self.minAvailable) || self.minAvailable >= 1", "minAvailable must be at least 1",
-        ("spec", "runPolicy", "schedulingPolicy"), ".minAvailable",
-    )  # fmt: skip
-    policy = ("spec", "runPolicy")
-    for name, others in NEEDED:
-        set_ = " || ".join(f"has(self.{other}){' && self.reportProgress' * (other == 'reportProgress')}" for other in others)
-        yield CelRule(f"!has(self.{name}) || {set_}", needs(name, others), policy, f".{name}")
-    for name, value, other in RESTARTS_ALL:
-        together = "has(self.restartScope) && self.restartScope == 'Job'"
-        rule = f"!has(self.{name}) || self.{name} != '{value}' || {together}"
-        yield CelRule(rule, restarts_all(name, value, other), policy, f".{name}")
-    yield CelRule(
-        "!has(self.pendingDeadlineAction) || self.pendingDeadlineAction != 'Restart'"
-        " || !has(self.restartMethod) || self.restartMethod != 'Auto'",
-        FREES_NODES, policy, ".pendingDeadlineAction",
-    )  # fmt: skip
-    yield CelRule(
-        "!has(self.elastic) || has(self.restartScope) && self.restartScope == 'Job'", ELASTIC_RESTARTS, policy, ".elastic",
-    )  # fmt: skip
-    yield CelRule(
-        "!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",
-        ELASTIC_BOUNDS, (*policy, "elastic"), ".minReplicas",
-    )  # fmt: skip
-    for name in DEADLINES:
-        rule = f"!has(self.{name}) || !has(self.activeDeadlineSeconds) || self.{name} < self.activeDeadlineSeconds"
-        yield CelRule(rule, ends_before(name), policy, f".{name}")
+    for rule in POLICY_RULES:
+        *above, name = rule.field.split(".")
+        yield CelRule(rule.cel, rule.message, ("spec", "runPolicy", *above), f".{name}")
 
 
 def _replicas(framework: Framework) -> Iterator[CelRule]:

@@ -1,49 +1,22 @@
 """The rules over a whole job that its models cannot express. Most are also in the CRD; here they catch what it lets pass."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from jobcommon.api.job import (
-    MAX_REPLICAS,
-    PendingDeadlineAction,
-    ReplicaSpec,
-    RestartMethod,
-    RestartScope,
-    RunPolicy,
-)
+from jobcommon.api.job import MAX_REPLICAS, ReplicaSpec
 from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.replica import Replica, replica_count
 from jobcommon.api.resources import parse_quantity
 from jobcommon.api.template import mapping_of
 from jobcommon.framework import OUR_MANAGER, FieldError, Framework, Job, ReplicaType
-from jobcommon.manifests.size import fewest
 from jobcommon.reconcile.features import features_of
 
 MAX_NAME = 63
 # Over all templates that overrides make. A larger job would block the event loop, and with it all other jobs, for seconds.
 MAX_VALUES = 500_000
-#: Fields of runPolicy that do nothing without another one of it: the field, and those of which one must be set.
-NEEDED = (
-    ("progressDeadlineSeconds", ("reportProgress",)),
-    ("progressStartDeadlineSeconds", ("reportProgress",)),
-    ("evaluationSeconds", ("progressDeadlineSeconds",)),
-    ("stallAction", ("progressDeadlineSeconds", "progressStartDeadlineSeconds")),
-    ("maxRestartsWithoutProgress", ("reportProgress",)),
-    ("pendingDeadlineAction", ("pendingDeadlineSeconds",)),
-)
-#: Fields of runPolicy with the value by which all replicas are restarted together, and another one.
-RESTARTS_ALL = (
-    ("stallAction", "Restart", "Fail"),
-    ("pendingDeadlineAction", "Restart", "Fail"),
-    ("restartMethod", "Auto", "Recreate"),
-)
-ELASTIC_RESTARTS = "elastic restarts all replicas with each resize: set restartScope to Job"
-ELASTIC_BOUNDS = "minReplicas must not exceed maxReplicas"
-#: These deadlines count from no earlier than activeDeadlineSeconds does.
-DEADLINES = ("progressDeadlineSeconds", "progressStartDeadlineSeconds", "pendingDeadlineSeconds")
-FREES_NODES = "pendingDeadlineAction Restart frees the nodes of all pods, which restartMethod Auto keeps: use Recreate, or Fail"
 _AMOUNT = 20
 # One string of a program's environment, as NAME=value with its end: 32 pages (execve(2)).
 MAX_VARIABLE = 32 * 4096
@@ -52,6 +25,81 @@ _LIMIT = f"Linux starts no process with a variable of more than {MAX_VARIABLE}"
 MANY_REPLICAS = 500
 MANAGERS = (OUR_MANAGER, MULTIKUEUE)
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRule:
+    """A rule about a field below runPolicy: as CEL over the object that has it, and whether it `holds` for a policy in JSON."""
+
+    field: str
+    message: str
+    cel: str
+    holds: Callable[[Mapping[str, Any]], bool]
+
+
+_TOGETHER = "has(self.restartScope) && self.restartScope == 'Job'"
+
+
+def _needs(name: str, *others: str) -> PolicyRule:
+    """The field does nothing unless one of the others is set."""
+    words = " or ".join(f"{other}: true" if other == "reportProgress" else other for other in others)
+    is_set = " || ".join(f"has(self.{other}){' && self.reportProgress' * (other == 'reportProgress')}" for other in others)
+    cel = f"!has(self.{name}) || {is_set}"
+    return PolicyRule(name, f"{name} needs {words}", cel, lambda policy: name not in policy or any(map(policy.get, others)))
+
+
+def _restarts_all(name: str, value: str, other: str) -> PolicyRule:
+    """With that value the field restarts all replicas together, and with the other one it does not."""
+    message = f"{name} {value} restarts all replicas: set restartScope to Job, or use {other}"
+    cel = f"!has(self.{name}) || self.{name} != '{value}' || {_TOGETHER}"
+    return PolicyRule(name, message, cel, lambda policy: policy.get(name) != value or policy.get("restartScope") == "Job")
+
+
+def _ends_before(name: str) -> PolicyRule:
+    """The deadline counts from no earlier than activeDeadlineSeconds does."""
+    message = f"{name} must be less than activeDeadlineSeconds, which ends the job earlier"
+    cel = f"!has(self.{name}) || !has(self.activeDeadlineSeconds) || self.{name} < self.activeDeadlineSeconds"
+    return PolicyRule(name, message, cel, lambda policy: policy.get(name, 0) < policy.get("activeDeadlineSeconds", inf))
+
+
+def _has_bounds_in_order(policy: Mapping[str, Any]) -> bool:
+    elastic = policy.get("elastic", {})
+    return bool(elastic.get("minReplicas", 1) <= elastic.get("maxReplicas", inf))
+
+
+POLICY_RULES: Sequence[PolicyRule] = (
+    _needs("progressDeadlineSeconds", "reportProgress"),
+    _needs("progressStartDeadlineSeconds", "reportProgress"),
+    _needs("evaluationSeconds", "progressDeadlineSeconds"),
+    _needs("stallAction", "progressDeadlineSeconds", "progressStartDeadlineSeconds"),
+    _needs("maxRestartsWithoutProgress", "reportProgress"),
+    _needs("pendingDeadlineAction", "pendingDeadlineSeconds"),
+    _restarts_all("stallAction", "Restart", "Fail"),
+    _restarts_all("pendingDeadlineAction", "Restart", "Fail"),
+    _restarts_all("restartMethod", "Auto", "Recreate"),
+    PolicyRule(
+        "pendingDeadlineAction",
+        "pendingDeadlineAction Restart frees the nodes of all pods, which restartMethod Auto keeps: use Recreate, or Fail",
+        "!has(self.pendingDeadlineAction) || self.pendingDeadlineAction != 'Restart'"
+        " || !has(self.restartMethod) || self.restartMethod != 'Auto'",
+        lambda policy: (policy.get("pendingDeadlineAction"), policy.get("restartMethod")) != ("Restart", "Auto"),
+    ),
+    PolicyRule(
+        "elastic",
+        "elastic restarts all replicas with each resize: set restartScope to Job",
+        f"!has(self.elastic) || {_TOGETHER}",
+        lambda policy: "elastic" not in policy or policy.get("restartScope") == "Job",
+    ),
+    PolicyRule(
+        "elastic.minReplicas",
+        "minReplicas must not exceed maxReplicas",
+        "!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",
+        _has_bounds_in_order,
+    ),
+    _ends_before("progressDeadlineSeconds"),
+    _ends_before("progressStartDeadlineSeconds"),
+    _ends_before("pendingDeadlineSeconds"),
+)
 
 
 def validate(framework: Framework, job: Job) -> list[FieldError]:
@@ -129,11 +177,9 @@ def _name_errors(job: Job) -> Iterator[FieldError]:
 
 def run_policy_errors(job: Job) -> Iterator[FieldError]:
     """What is wrong with the run policy, as far as it could be read."""
-    policy = job.run_policy
-    yield from _progress_errors(policy)
-    gang = policy.scheduling_policy
-    if gang is not None and gang.min_available is not None and gang.min_available < 1:
-        yield FieldError("spec.runPolicy.schedulingPolicy.minAvailable", "must be at least 1")
+    given = job.run_policy.model_dump(by_alias=True, exclude_none=True)
+    yield from (FieldError(f"spec.runPolicy.{rule.field}", rule.message) for rule in POLICY_RULES if not rule.holds(given))
+    gang = job.run_policy.scheduling_policy
     for name, amount in ((gang.min_resources if gang is not None else None) or {}).items():
         try:
             parse_quantity(amount)
@@ -141,46 +187,9 @@ def run_policy_errors(job: Job) -> Iterator[FieldError]:
             yield FieldError(f"spec.runPolicy.schedulingPolicy.minResources[{name}]", str(error))
 
 
-def _progress_errors(policy: RunPolicy) -> Iterator[FieldError]:
-    given = policy.model_dump(by_alias=True, exclude_none=True)
-    for name, others in NEEDED:
-        if name in given and not any(given.get(other) for other in others):
-            yield FieldError(f"spec.runPolicy.{name}", needs(name, others))
-    for name, value, other in RESTARTS_ALL:
-        if given.get(name) == value and policy.restart_scope != RestartScope.JOB:
-            yield FieldError(f"spec.runPolicy.{name}", restarts_all(name, value, other))
-    frees_nodes = policy.pending_deadline_action == PendingDeadlineAction.RESTART
-    if frees_nodes and policy.restart_method == RestartMethod.AUTO:
-        yield FieldError("spec.runPolicy.pendingDeadlineAction", FREES_NODES)
-    if (elastic := policy.elastic) is not None:
-        if policy.restart_scope != RestartScope.JOB:
-            yield FieldError("spec.runPolicy.elastic", ELASTIC_RESTARTS)
-        if fewest(elastic) > (elastic.max_replicas or MAX_REPLICAS):
-            yield FieldError("spec.runPolicy.elastic.minReplicas", ELASTIC_BOUNDS)
-    for name in DEADLINES:
-        if given.get(name, 0) >= (policy.active_deadline_seconds or inf):
-            yield FieldError(f"spec.runPolicy.{name}", ends_before(name))
-
-
-def needs(name: str, others: Sequence[str]) -> str:
-    """The error of a field of `NEEDED` without any of the others."""
-    wanted = " or ".join(f"{other}: true" if other == "reportProgress" else other for other in others)
-    return f"{name} needs {wanted}"
-
-
 def needs_type(kind: str, name: str) -> str:
     """The error of a job without a type that is required."""
     return f"every {kind} needs a {name}; add it"
-
-
-def restarts_all(name: str, value: str, other: str) -> str:
-    """The error of an entry of `RESTARTING` without the scope that it needs."""
-    return f"{name} {value} restarts all replicas: set restartScope to Job, or use {other}"
-
-
-def ends_before(name: str) -> str:
-    """The error of one of the `DEADLINES` that never passes."""
-    return f"{name} must be less than activeDeadlineSeconds, which ends the job earlier"
 
 
 def _replica_errors(framework: Framework, kind: ReplicaType, spec: ReplicaSpec, path: str) -> Iterator[FieldError]:
