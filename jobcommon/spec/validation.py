@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -10,9 +10,10 @@ from jobcommon.api.job import MAX_REPLICAS, ReplicaSpec
 from jobcommon.api.kueue import MULTIKUEUE
 from jobcommon.api.replica import Replica, replica_count
 from jobcommon.api.resources import parse_quantity
-from jobcommon.api.template import mapping_of
+from jobcommon.api.template import containers_of
 from jobcommon.framework import OUR_MANAGER, FieldError, Framework, Job, ReplicaType
 from jobcommon.reconcile.features import features_of
+from jobcommon.spec.structure import Json, structural_errors
 
 MAX_NAME = 63
 # Over all templates that overrides make. A larger job would block the event loop, and with it all other jobs, for seconds.
@@ -236,73 +237,48 @@ def _values(document: object) -> int:
     return count
 
 
+def _list_of(**node: Any) -> Json:
+    return {"type": "array", "nullable": True, "items": node}
+
+
+def _object(**properties: Json) -> Json:
+    return {"type": "object", "nullable": True, "properties": properties}
+
+
+_TEXTS = {"type": "object", "nullable": True, "additionalProperties": {"type": "string"}}
+_WORDS, _OBJECTS = _list_of(type="string"), _list_of(type="object")
+_NAMED = _list_of(type="object", properties={"name": {"type": "string"}})
+_IN_CONTAINER = {"command": _WORDS, "args": _WORDS, "env": _NAMED, "ports": _NAMED, "volumeMounts": _NAMED}
+#: The fields of a template that an operator reads or extends. The API server validates the rest of a pod.
+_TEMPLATE = _object(
+    metadata=_object(labels=_TEXTS, annotations=_TEXTS),
+    spec=_object(
+        containers=_list_of(
+            type="object", properties={"name": {"type": "string"}, "image": {"type": "string"}, **_IN_CONTAINER}
+        ),
+        initContainers=_NAMED,
+        volumes=_NAMED,
+        tolerations=_OBJECTS,
+        affinity=_object(nodeAffinity=_object()),
+        terminationGracePeriodSeconds={"type": "integer", "nullable": True, "minimum": 0},
+        dnsConfig=_object(searches=_WORDS),
+    ),
+)
+
+
 def _template_errors(framework: Framework, template: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    where = f"{path}.spec.containers"
-    metadata, pod_spec = template.get("metadata"), mapping_of(template.get("spec"))
-    if metadata is not None and not _is_metadata(metadata):
-        yield FieldError(f"{path}.metadata", "must be an object; its labels and annotations are maps of text to text")
-    yield from _shape_errors(pod_spec, f"{path}.spec")
-    containers = pod_spec.get("containers")
-    if not isinstance(containers, list) or not containers:
-        yield FieldError(where, "Required value: at least one container")
+    wrong = list(structural_errors(_TEMPLATE, template, path, prunes=True))
+    for error in wrong:
+        a_line = error.path.endswith((".command", ".args"))
+        yield replace(error, message=f'{error.message}; for a shell line use ["sh", "-c", "the line"]') if a_line else error
+    where, containers = f"{path}.spec.containers", list(containers_of(template))
+    if wrong:
         return
+    if not containers:
+        yield FieldError(where, "Required value: at least one container")
     for position, container in enumerate(containers):
-        if not isinstance(container, Mapping):
-            yield FieldError(f"{where}[{position}]", "must be an object with name and image")
-            return
-        if not isinstance(container.get("image"), str) or not container["image"]:
-            yield FieldError(f"{where}[{position}].image", "Required value")
-        for name in ("env", "ports", "volumeMounts"):
-            if not _are_objects(container.get(name)):
-                yield FieldError(f"{where}[{position}].{name}", "must be a list of objects with a name")
-        for name in ("command", "args"):
-            words = container.get(name)
-            if isinstance(words, list):
-                others = [at for at, word in enumerate(words) if not isinstance(word, str)]
-                yield from (FieldError(f"{where}[{position}].{name}[{at}]", "must be text, in quotes") for at in others)
-            elif words is not None:
-                advice = 'must be a list of words; for a shell line use ["sh", "-c", "the line"]'
-                yield FieldError(f"{where}[{position}].{name}", advice)
-        if not framework.container and not (isinstance(container.get("name"), str) and container["name"]):
-            yield FieldError(f"{where}[{position}].name", "Required value")
-    if framework.container and not any(container.get("name") == framework.container for container in containers):
+        for name in ("image",) if framework.container else ("image", "name"):
+            if not container.get(name):
+                yield FieldError(f"{where}[{position}].{name}", "Required value")
+    if framework.container and containers and all(container.get("name") != framework.container for container in containers):
         yield FieldError(where, f'Required value: one container must be named "{framework.container}"')
-
-
-def _shape_errors(pod_spec: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """The fields that an operator extends must have the expected types; the API server validates the rest of a pod."""
-    for name in ("volumes", "initContainers"):
-        if not _are_objects(pod_spec.get(name)):
-            yield FieldError(f"{path}.{name}", "must be a list of objects with a name")
-    if not _are_objects(pod_spec.get("tolerations")):
-        yield FieldError(f"{path}.tolerations", "must be a list of objects")
-    affinity = pod_spec.get("affinity")
-    to_nodes = mapping_of(affinity).get("nodeAffinity")
-    for value, where in ((affinity, "affinity"), (to_nodes, "affinity.nodeAffinity")):
-        if not isinstance(value, Mapping | None):
-            yield FieldError(f"{path}.{where}", "must be an object")
-    grace = pod_spec.get("terminationGracePeriodSeconds")
-    if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool) or grace < 0):
-        yield FieldError(f"{path}.terminationGracePeriodSeconds", "must be a number of seconds, 0 or more")
-    dns = pod_spec.get("dnsConfig")
-    if dns is not None and not (isinstance(dns, Mapping) and _are_words(dns.get("searches"))):
-        yield FieldError(f"{path}.dnsConfig", "must be an object; its searches are a list of domains")
-
-
-def _are_objects(value: object) -> bool:
-    """Whether the value is a list of objects whose names, where they have one, are text; nothing is one, too."""
-    entries = value if value is not None else []
-    return isinstance(entries, list) and all(isinstance(e, Mapping) and isinstance(e.get("name", ""), str) for e in entries)
-
-
-def _are_words(value: object) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(entry, str) for entry in value))
-
-
-def _is_metadata(value: object) -> bool:
-    if not isinstance(value, Mapping):
-        return False
-    maps = (value.get("labels"), value.get("annotations"))
-    return all(
-        m is None or (isinstance(m, Mapping) and all(isinstance(v, str) for pair in m.items() for v in pair)) for m in maps
-    )
