@@ -84,17 +84,16 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
     template = template_for(spec, replica.index)
     metadata = template.get("metadata") or {}
     variables = _variables(framework, job, replica)
-    annotated = _annotated(job, variables)
     roles = {labels.JOB_ROLE: "master"} if framework.is_master(job, replica) else {}
     own_labels = {**replica_labels(framework, job, replica), **roles}
     pod: dict[str, Any] = {
         "apiVersion": CORE,
         "kind": "Pod",
         "metadata": owned(job, job.pod_name(replica), {**labels.of_template(metadata.get("labels")), **own_labels}),
-        "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}, variables, annotated),
+        "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}, variables),
     }
     attempt = {labels.ATTEMPT: str(job.attempt)} if job.restarts_together or job.attempt else {}
-    attempt |= _world(framework, job, annotated)
+    attempt |= _world(framework, job, variables)
     if annotations := {**labels.of_template(metadata.get("annotations")), **attempt}:
         pod["metadata"]["annotations"] = annotations
     if job.options.tracking_finalizer:
@@ -104,7 +103,16 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
 
 def world(framework: Framework, job: Job, replica: Replica) -> dict[str, str]:
     """The annotations of a pod with what it knows of the others: the size of the attempt, and the variables that follow it."""
-    return _world(framework, job, _annotated(job, _variables(framework, job, replica)))
+    return _world(framework, job, _variables(framework, job, replica))
+
+
+class _Annotated(EnvVar):
+    """A variable that the kubelet reads from an annotation at each start of the container.
+
+    After a restart in place the program so knows of another number of peers. References to other variables are not expanded.
+    """
+
+    __slots__ = ()
 
 
 def _variables(framework: Framework, job: Job, replica: Replica) -> Collection[EnvVar]:
@@ -116,9 +124,15 @@ def _variables(framework: Framework, job: Job, replica: Replica) -> Collection[E
     """
     variables, own, name = framework.env(job, replica), job.address(replica), job.pod_name(replica)
     template = mapping_of(template_for(job.replica_specs[replica.type], replica.index).get("spec"))
-    if template.get("hostNetwork") or template.get("hostnameOverride") or len(name) > MAX_LABEL:
+    if not (template.get("hostNetwork") or template.get("hostnameOverride") or len(name) > MAX_LABEL):
+        variables = [replace(v, value=_renamed(v.value, own, name)) if own in v.value else v for v in variables]
+    size = sum(len(v.name) + len(v.value.encode()) for v in variables)
+    if not (job.restarts_in_place or job.is_elastic) or size > MAX_VARIABLES:
         return variables
-    return [replace(v, value=_renamed(v.value, own, name)) if own in v.value else v for v in variables]
+    return [
+        _Annotated(v.name, v.value, v.default) if "$" not in v.value and len(v.name) + len("env.") <= MAX_LABEL else v
+        for v in variables
+    ]
 
 
 def _renamed(text: str, address: str, name: str) -> str:
@@ -127,23 +141,11 @@ def _renamed(text: str, address: str, name: str) -> str:
     return text if _NAME.intersection(before[-1:] + after[:1]) else f"{before}{name}{after}"
 
 
-def _world(framework: Framework, job: Job, annotated: Collection[EnvVar]) -> dict[str, str]:
+def _world(framework: Framework, job: Job, variables: Collection[EnvVar]) -> dict[str, str]:
     if not job.restarts_together:
         return {}
-    return {labels.SIZE: size_text(framework, job)} | {f"{labels.VARIABLE}{v.name}": v.value for v in annotated}
-
-
-def _annotated(job: Job, variables: Collection[EnvVar]) -> Collection[EnvVar]:
-    """The variables that the kubelet reads from annotations at each start of the container.
-
-    After a restart in place the program so knows of another number of peers. References to other variables are not expanded.
-    """
-    if (
-        not (job.restarts_in_place or job.is_elastic)
-        or sum(len(v.name) + len(v.value.encode()) for v in variables) > MAX_VARIABLES
-    ):
-        return ()
-    return [v for v in variables if "$" not in v.value and len(v.name) + len("env.") <= MAX_LABEL]
+    annotated = {f"{labels.VARIABLE}{v.name}": v.value for v in variables if isinstance(v, _Annotated)}
+    return {labels.SIZE: size_text(framework, job), **annotated}
 
 
 def overruled_policies(framework: Framework, job: Job) -> Iterator[str]:
@@ -193,10 +195,8 @@ def as_addressed(job: Job, observed: Observed) -> Job:
     return replace(job, annotations={**job.annotations, SERVICE_PER_REPLICA: "true"})
 
 
-def with_env(container: dict[str, Any], variables: Collection[EnvVar], annotated: Collection[EnvVar] = ()) -> dict[str, Any]:
+def with_env(container: dict[str, Any], variables: Collection[EnvVar]) -> dict[str, Any]:
     """The container with `variables` and its own; each name occurs once (see `EnvVar` for the precedence).
-
-    The values of those that are `annotated` come from annotations of the pod.
 
     The container's own come last, because the kubelet replaces $(NAME) only in what stands after that variable. One that refers
     to a variable of the container, as a field of the job's may, comes after them.
@@ -209,13 +209,13 @@ def with_env(container: dict[str, Any], variables: Collection[EnvVar], annotated
     names = {v.name for v in added}
     kept = [entry for entry in own if entry.get("name") not in names]
     late = {v.name for v in added if any(f"$({entry.get('name')})" in v.value for entry in kept)}
-    ours = [_entry(v, annotated) for v in added]
+    ours = [_entry(v) for v in added]
     first, last = ([entry for entry in ours if (entry["name"] in late) is after] for after in (False, True))
     return {**container, "env": [*first, *kept, *last]}
 
 
-def _entry(variable: EnvVar, annotated: Collection[EnvVar]) -> dict[str, Any]:
-    if variable not in annotated:
+def _entry(variable: EnvVar) -> dict[str, Any]:
+    if not isinstance(variable, _Annotated):
         return {"name": variable.name, "value": variable.value}
     path = f"metadata.annotations['{labels.VARIABLE}{variable.name}']"
     return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
@@ -228,7 +228,6 @@ def _pod_spec(
     spec: ReplicaSpec,
     template: dict[str, Any],
     variables: Collection[EnvVar],
-    annotated: Collection[EnvVar],
 ) -> dict[str, Any]:
     policy = spec.restart_policy or RestartPolicy.NEVER
     main = framework.main_container(spec, replica.index)
@@ -237,9 +236,9 @@ def _pod_spec(
         **_host(job, replica, template),
         "restartPolicy": pod_restart_policy(job, policy, template),
         "containers": [
-            _main_container(framework, job, container, variables, annotated)
+            _main_container(framework, job, container, variables)
             if container.get("name") == main
-            else with_env(container, () if framework.env_in_main_only else variables, annotated)
+            else with_env(container, () if framework.env_in_main_only else variables)
             for container in map(_with_message, template.get("containers") or ())
         ],
     }
@@ -287,18 +286,12 @@ def _with_message(container: dict[str, Any]) -> dict[str, Any]:
     return {**container, "terminationMessagePolicy": "FallbackToLogsOnError"}
 
 
-def _main_container(
-    framework: Framework,
-    job: Job,
-    container: dict[str, Any],
-    variables: Collection[EnvVar],
-    annotated: Collection[EnvVar],
-) -> dict[str, Any]:
+def _main_container(framework: Framework, job: Job, container: dict[str, Any], variables: Collection[EnvVar]) -> dict[str, Any]:
     """The container whose exit code counts, with the framework's port and the program's environment."""
     ports = container.get("ports") or []
     if framework.port_name and not any(port.get("name") == framework.port_name for port in ports):
         container = {**container, "ports": [*ports, {"name": framework.port_name, "containerPort": framework.port}]}
-    container = with_env(container, variables, annotated)
+    container = with_env(container, variables)
     if not job.restarts_together:
         return container
     kept = [entry for entry in container.get("env") or () if entry.get("name") != ATTEMPT_VARIABLE]
