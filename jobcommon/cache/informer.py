@@ -15,17 +15,18 @@ asked for, and up to a second more.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
 from typing import Generic
 
 import msgspec
 
 from jobcommon.api.version import is_older
-from jobcommon.api.view import Identity, identity
+from jobcommon.api.view import identity
 from jobcommon.cache import wire
 from jobcommon.cache.backoff import Backoff
-from jobcommon.cache.delta import Advanced, Delta, Key, Removed, Replaced, T, Unreadable, Upserted
 from jobcommon.cache.step import Fetch, Sleep, Step, Stream
-from jobcommon.cache.store import Batch, Change, Relisted, Store
+from jobcommon.cache.store import Batch, Key, Relisted, Store, T, Unreadable
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.request import Request, Response
 from jobcommon.client.responses import response_error, status_error
@@ -74,7 +75,7 @@ class Informer(Generic[T]):
         self._continue = ""
         self._requested_at = 0.0
         self._objects: dict[Key, T] = {}
-        self._undecoded: dict[Key, Identity] = {}
+        self._undecoded: dict[Key, str] = {}
         self._streaming = False
         self._heard_at = 0.0
         self._progressed = False
@@ -109,62 +110,45 @@ class Informer(Generic[T]):
 
     def received(self, response: Response, now: float) -> Batch[T]:
         """The response to a `Fetch`, of any status."""
-        return self._stored(self._listing(response, now))
-
-    def line(self, data: bytes, now: float) -> Batch[T]:
-        """One line of a `Stream`. Afterwards the caller must close the stream unless `streaming`."""
-        return self._stored(self._watched(data, now))
-
-    def _stored(self, deltas: list[Delta[T]]) -> Batch[T]:
-        changes: list[Change[T]] = []
-        unreadable: list[Unreadable] = []
-        relisted: Relisted | None = None
-        for delta in deltas:
-            changes += self.store.apply(delta)
-            if isinstance(delta, Unreadable):
-                unreadable.append(delta)
-            elif isinstance(delta, Replaced):
-                self.synced = True
-                relisted = Relisted(delta.resource_version, delta.requested_at)
-        return Batch(tuple(changes), tuple(unreadable), relisted)
-
-    def _listing(self, response: Response, now: float) -> list[Delta[T]]:
         if response.status >= 400:
             self._list_refused(response_error(response), now)
-            return []
+            return Batch()
         try:
             page = wire.page(response.body)
         except msgspec.DecodeError as error:
             self._list_refused(StatusError(response.status, message=f"not a list: {error}"), now)
-            return []
-        deltas: list[Delta[T]] = []
-        for item in page.items or ():
-            deltas += self._collect(*self._read(bytes(item)))
+            return Batch()
+        unreadable = tuple(bad for item in page.items or () if (bad := self._collect(bytes(item))) is not None)
         self._list_version = self._list_version or page.metadata.resource_version or ""
         self._continue = page.metadata.continue_token or ""
         if self._continue:
-            return deltas
+            return Batch(unreadable=unreadable)
         if not self._list_version:
             self._list_refused(StatusError(response.status, message="the list has no resourceVersion"), now)
-            return deltas
-        return [*deltas, self._complete(self._list_version)]
+            return Batch(unreadable=unreadable)
+        return self._complete(unreadable)
 
-    def _watched(self, data: bytes, now: float) -> list[Delta[T]]:
+    def line(self, data: bytes, now: float) -> Batch[T]:
+        """One line of a `Stream`. Afterwards the caller must close the stream unless `streaming`."""
         if not self._streaming:
-            return []
+            return Batch()
         self._silences = 0
         try:
             event = wire.watch_event(data)
             if event.type == "BOOKMARK":
-                return self._bookmark(wire.bookmark(event.object).metadata, now)
+                version = wire.bookmark(event.object).metadata.resource_version or ""
+                self._heard_at = now
+                self._advance(version)
+                self.store.advance(version)
+                return Batch()
         except msgspec.DecodeError as error:
             # The content of the line is unknown, so only a relist can recover it.
             self._stream_refused(StatusError(500, message=f"not a watch event: {error}"), now)
-            return []
+            return Batch()
         self._heard_at = now
         if event.type == "ERROR":
             self._stream_refused(status_error(event.object, code=500), now)
-            return []
+            return Batch()
         return self._event(event.type, bytes(event.object))
 
     def failed(self, error: ClientError, now: float) -> None:
@@ -217,58 +201,56 @@ class Informer(Generic[T]):
         watch = (("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(seconds)))
         return Request("GET", self._path, (*self._query, *watch, ("resourceVersion", self._version)))
 
-    def _read(self, data: bytes) -> tuple[T | None, Identity | None, str]:
-        """The object and its identity; if it cannot be decoded, the error instead of the object."""
+    def _read(self, data: bytes, kind: str = "ADDED") -> T | Unreadable:
+        """The object of an event of that type."""
         try:
-            found = self._decode(data)
+            if kind not in ("ADDED", "MODIFIED", "DELETED"):
+                raise ValueError(f"unknown watch event type {kind!r}")
+            return self._decode(data)
         except Exception as error:  # the caller's decoder failed: one object must not stop the others (rule R14)
             self.unreadable += 1
-            try:
-                return None, identity(data), f"{type(error).__name__}: {error}"
-            except msgspec.DecodeError:
-                return None, None, f"{type(error).__name__}: {error}"
-        return found, Identity(found.namespace, found.name, found.uid, found.resource_version), ""
+            known = None
+            with suppress(msgspec.DecodeError):
+                known = identity(data)
+            return Unreadable(known, f"{type(error).__name__}: {error}")
 
-    def _collect(self, found: T | None, known: Identity | None, problem: str) -> list[Delta[T]]:
-        if found is not None:
-            self._objects[(found.namespace, found.name)] = found
-            return []
-        if known is not None:
-            self._undecoded[(known.namespace, known.name)] = known
-        return [Unreadable(known, "", problem)]
+    def _collect(self, data: bytes) -> Unreadable | None:
+        found = self._read(data)
+        if not isinstance(found, Unreadable):
+            self._objects[found.namespace, found.name] = found
+            return None
+        if (known := found.identity) is not None:
+            self._undecoded[known.namespace, known.name] = known.uid
+        return found
 
-    def _event(self, kind: str, data: bytes) -> list[Delta[T]]:
-        found, known, problem = self._read(data)
-        version = known.resource_version if known else ""
-        if kind not in ("ADDED", "MODIFIED", "DELETED"):
-            self.unreadable += found is not None
-            return [Unreadable(known, version, f"unknown watch event type {kind!r}")]
-        self._advance(version)
+    def _event(self, kind: str, data: bytes) -> Batch[T]:
+        found = self._read(data, kind)
+        if not isinstance(found, Unreadable):
+            self._advance(found.resource_version)
+            return Batch(tuple(self.store.remove(found, found) if kind == "DELETED" else self.store.upsert(found)))
+        if (known := found.identity) is None:
+            return Batch(unreadable=(found,))
+        self._advance(known.resource_version)
         # A deletion counts even if the final state cannot be read.
-        if kind == "DELETED" and known is not None:
-            return [Removed(known, found)]
-        return [Upserted(found) if found is not None else Unreadable(known, version, problem)]
-
-    def _bookmark(self, metadata: wire.BookmarkMetadata, now: float) -> list[Delta[T]]:
-        self._heard_at = now
-        self._advance(metadata.resource_version)
-        return [Advanced(metadata.resource_version)]
+        if kind == "DELETED":
+            return Batch(tuple(self.store.remove(known, None)))
+        self.store.advance(known.resource_version)
+        return Batch(unreadable=(found,))
 
     def _advance(self, version: str) -> None:
         if version and version != self._version and not is_older(version, self._version):
             self._version = version
             self._progressed = True
 
-    def _complete(self, version: str) -> Replaced[T]:
+    def _complete(self, unreadable: tuple[Unreadable, ...]) -> Batch[T]:
+        version = self._version = self._list_version
+        changes = self.store.replace(self._objects, version, self._undecoded)
         self.last_error = None
-        found, undecoded = tuple(self._objects.values()), tuple(self._undecoded.values())
-        replaced = Replaced(found, version, self._requested_at, undecoded)
-        self._version = version
+        self.synced = self._watching = True
         self._unpaged = False
         self._silences = 0
-        self._watching = True
         self._start_list()
-        return replaced
+        return Batch(tuple(changes), unreadable, Relisted(version, self._requested_at))
 
     def _start_list(self) -> None:
         self._objects, self._undecoded = {}, {}
@@ -285,7 +267,7 @@ class Informer(Generic[T]):
             return
         paging = bool(self._continue)
         self._start_list()
-        if paging and not self._unpaged and wire.is_expired(error):
+        if paging and not self._unpaged and error.code == HTTPStatus.GONE:
             # Pages this slow would expire again; a single response cannot.
             self._unpaged = True
         else:

@@ -3,11 +3,40 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic
+from typing import Generic, Protocol, TypeVar
 
 from jobcommon.api.version import is_older
-from jobcommon.cache.delta import Advanced, Delta, Key, Removed, Replaced, T, Unreadable, Upserted
+from jobcommon.api.view import Identity
 
+Key = tuple[str, str]
+"""Namespace and name. Not an identity: an object deleted and recreated keeps its key and changes its UID."""
+
+
+class Cached(Protocol):
+    """The attributes of every cached object. Objects are frozen values: one in a store is never changed (rule R17)."""
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace; "" for what has none."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def uid(self) -> str:
+        """Its UID."""
+        ...
+
+    @property
+    def resource_version(self) -> str:
+        """Its resourceVersion."""
+        ...
+
+
+T = TypeVar("T", bound=Cached)
 Index = Callable[[T], Iterable[Hashable]]
 """The values under which an object is found. Total: it raises for no object."""
 
@@ -31,6 +60,14 @@ class Change(Generic[T]):
     kind: ChangeKind
     old: T | None
     new: T | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that could not be decoded and was skipped; `identity` is None when it has no name either."""
+
+    identity: Identity | None
+    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,53 +120,42 @@ class Store(Generic[T]):
         """
         return [self._objects[key] for key in sorted(self._indexed[index].get(value, ()))]
 
-    def apply(self, delta: Delta[T]) -> list[Change[T]]:
-        """Apply a delta; returns the changes in order, deletions of a list first."""
-        match delta:
-            case Replaced():
-                return self._replace(delta)
-            case Upserted(object=found):
-                self._advance(found.resource_version)
-                return self._upsert(found)
-            case Removed():
-                self._advance(delta.identity.resource_version)
-                return self._remove(delta)
-            case Advanced(resource_version=version) | Unreadable(resource_version=version):
-                self._advance(version)
-                return []
-
-    def _advance(self, version: str) -> None:
+    def advance(self, version: str) -> None:
+        """All changes up to `version` have been sent, as a bookmark says. An older one has no effect."""
         if version and not is_older(version, self._resource_version):
             self._resource_version = version
 
-    def _upsert(self, new: T) -> list[Change[T]]:
+    def upsert(self, new: T) -> list[Change[T]]:
+        """An object was created or changed. Returns the changes, in order."""
+        self.advance(new.resource_version)
         old = self._objects.get((new.namespace, new.name))
         # A watch does not go backwards; but if a proxy or a fake repeats an event, an older state must not win.
         if old is not None and is_older(new.resource_version, old.resource_version):
             return []
         return self._put(new)
 
-    def _remove(self, removed: Removed[T]) -> list[Change[T]]:
-        identity = removed.identity
-        key = (identity.namespace, identity.name)
+    def remove(self, known: Cached, final: T | None) -> list[Change[T]]:
+        """An object was deleted, whose final state is `final`, None when that could not be decoded. Returns the change."""
+        self.advance(known.resource_version)
+        key = (known.namespace, known.name)
         old = self._objects.get(key)
         if old is None:
             return []
-        if identity.uid != old.uid:
+        if known.uid != old.uid:
             # A late event about a predecessor does not concern the object we have; a newer one means it is deleted, too.
-            if is_older(identity.resource_version, old.resource_version):
+            if is_older(known.resource_version, old.resource_version):
                 return []
             return self._drop(key, old)
-        return self._drop(key, removed.object if removed.object is not None else old)
+        return self._drop(key, final if final is not None else old)
 
-    def _replace(self, replaced: Replaced[T]) -> list[Change[T]]:
-        self._resource_version = replaced.resource_version
-        # The first list is the largest, and replaces nothing.
-        present = {(new.namespace, new.name) for new in replaced.objects} if self._objects else set()
-        unreadable = {(known.namespace, known.name): known.uid for known in replaced.unreadable}
-        gone = [(key, old) for key, old in self._objects.items() if key not in present and unreadable.get(key) != old.uid]
+    def replace(self, objects: Mapping[Key, T], version: str, unreadable: Mapping[Key, str]) -> list[Change[T]]:
+        """A complete list. Objects missing from it are deleted, except those that are `unreadable`, by their UID: they exist,
+        but could not be decoded. Returns the changes, deletions first.
+        """
+        self._resource_version = version
+        gone = [(key, old) for key, old in self._objects.items() if key not in objects and unreadable.get(key) != old.uid]
         changes = [change for key, old in gone for change in self._drop(key, old)]
-        for new in replaced.objects:
+        for new in objects.values():
             changes += self._put(new)
         return changes
 

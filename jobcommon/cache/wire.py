@@ -3,11 +3,10 @@
 import msgspec
 
 from jobcommon.api.view import decoder
-from jobcommon.client.errors import StatusError
 
 
 class ListMetadata(msgspec.Struct):
-    """The metadata of a list page; `continue_token` is "" on the last one."""
+    """The metadata of a list page, of which the last has no `continue_token`, or of a bookmark."""
 
     resource_version: str | None = msgspec.field(default=None, name="resourceVersion")
     continue_token: str | None = msgspec.field(default=None, name="continue")
@@ -27,23 +26,12 @@ class WatchEvent(msgspec.Struct):
     object: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class BookmarkMetadata(msgspec.Struct):
-    """The metadata of a bookmark."""
-
-    resource_version: str = msgspec.field(default="", name="resourceVersion")
-
-
 class Bookmark(msgspec.Struct):
     """A bookmark: an object with nothing but metadata."""
 
-    metadata: BookmarkMetadata
+    metadata: ListMetadata
 
 
 page = decoder(Page)
 watch_event = decoder(WatchEvent)
 bookmark = decoder(Bookmark)
-
-
-def is_expired(error: StatusError) -> bool:
-    """Whether the version or continue token we asked for is too old for the server."""
-    return error.code == 410

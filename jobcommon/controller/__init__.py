@@ -5,10 +5,9 @@ These names are for authors of controllers: `JobController` reconciles a framewo
 """
 
 from jobcommon.api.view import object_view
-from jobcommon.cache.delta import Unreadable
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Sleep, Step, Stream
-from jobcommon.cache.store import Batch, Change, ChangeKind, Relisted, Store
+from jobcommon.cache.store import Batch, Change, ChangeKind, Relisted, Store, Unreadable
 from jobcommon.client.lines import closing
 from jobcommon.controller.expectations import Expectations
 from jobcommon.controller.job_controller import JobController

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from jobcommon.api.view import Identity, ObjectView, object_view
-from jobcommon.cache.delta import Delta, Removed, Replaced, Unreadable, Upserted
 from jobcommon.cache.informer import WATCH_SILENCE, Informer
 from jobcommon.cache.step import Fetch, Sleep, Stream
-from jobcommon.cache.store import Batch, Change, Store
+from jobcommon.cache.store import Batch, ChangeKind, Relisted, Store
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import Response
 
@@ -52,23 +51,11 @@ def picky(data: bytes) -> ObjectView:
     return view
 
 
-class Recorded(Store[ObjectView]):
-    """A store that keeps what is applied to it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.deltas: list[Delta[ObjectView]] = []
-
-    def apply(self, delta: Delta[ObjectView]) -> list[Change[ObjectView]]:
-        self.deltas.append(delta)
-        return super().apply(delta)
-
-
 class Driver:
     """Runs one informer by hand; random draws are 0, so waits are the shortest possible."""
 
     def __init__(self, *, random: Callable[[], float] = lambda: 0.0, **options: Any) -> None:
-        self.store = Recorded()
+        self.store: Store[ObjectView] = Store()
         self.informer = Informer(PATH, picky, self.store, random, **options)
         self.now = 1000.0
 
@@ -93,17 +80,11 @@ class Driver:
         self.now = step.until
         return round(waited, 6)
 
-    def receive(self, response: Response) -> list[Any]:
-        return self._applied(self.informer.received(response, self.now))
+    def receive(self, response: Response) -> Batch[ObjectView]:
+        return self.informer.received(response, self.now)
 
-    def line(self, data: bytes) -> list[Any]:
-        return self._applied(self.informer.line(data, self.now))
-
-    def _applied(self, batch: Batch[ObjectView]) -> list[Any]:
-        """The deltas of one input. Those that were skipped are told."""
-        deltas, self.store.deltas = self.store.deltas, []
-        assert batch.unreadable == tuple(delta for delta in deltas if isinstance(delta, Unreadable))
-        return deltas
+    def line(self, data: bytes) -> Batch[ObjectView]:
+        return self.informer.line(data, self.now)
 
     def fail(self, problem: StatusError | TransportError) -> None:
         self.informer.failed(problem, self.now)
@@ -120,8 +101,8 @@ class Driver:
         return self
 
 
-def names(objects: Any) -> list[str]:
-    return [view.name for view in objects]
+def names(driver: Driver) -> list[str]:
+    return [view.name for view in driver.store.all()]
 
 
 # -- Lists. Scripted traces, one for each row
@@ -135,13 +116,11 @@ class TestList:
     def test_pages_are_joined_and_the_watch_starts_at_the_version_of_the_first(self) -> None:
         driver = Driver()
         driver.fetch()
-        assert driver.receive(a_list(10, an_object("a", 1), token="t1")) == []
+        assert driver.receive(a_list(10, an_object("a", 1), token="t1")) == Batch()
         driver.now += 5
         assert driver.fetch() == {"limit": "500", "continue": "t1"}
-        (replaced,) = driver.receive(a_list(12, an_object("b", 2)))
-        assert isinstance(replaced, Replaced)
-        assert names(replaced.objects) == ["a", "b"]
-        assert (replaced.resource_version, replaced.requested_at) == ("10", 1000.0)
+        assert driver.receive(a_list(12, an_object("b", 2))).relisted == Relisted("10", 1000.0)
+        assert names(driver) == ["a", "b"]
         assert driver.open()["resourceVersion"] == "10"
 
     def test_a_410_storm_backs_off(self) -> None:
@@ -160,8 +139,8 @@ class TestList:
         driver.fetch()
         driver.receive(refusal(410))
         assert driver.fetch() == {}
-        (replaced,) = driver.receive(a_list(20, an_object("a", 15)))
-        assert names(replaced.objects) == ["a"]
+        driver.receive(a_list(20, an_object("a", 15)))
+        assert names(driver) == ["a"]
 
     @pytest.mark.parametrize(
         ("response", "expected"),
@@ -186,7 +165,7 @@ class TestList:
     def test_a_refused_list_is_tried_again_after_a_back_off(self, response: Response, expected: float) -> None:
         driver = Driver()
         driver.fetch()
-        assert driver.receive(response) == []
+        assert driver.receive(response) == Batch()
         assert driver.informer.last_error is not None
         assert driver.wait() == expected
         assert driver.fetch() == {"limit": "500"}
@@ -195,13 +174,12 @@ class TestList:
 
     def test_a_malformed_item_does_not_lose_the_page(self) -> None:
         driver = Driver()
+        driver.store.upsert(object_view(json.dumps(an_object("b", 1)).encode()))
         driver.fetch()
-        deltas = driver.receive(a_list(10, an_object("a", 1), an_object("b", 2, bad=1), 5, None, {}, an_object("c", 3)))
-        *skipped, replaced = deltas
-        assert [delta.identity.name if delta.identity else None for delta in skipped] == ["b", None, None, None]
-        assert "bad" in skipped[0].error
-        assert names(replaced.objects) == ["a", "c"]
-        assert replaced.unreadable == (Identity("n", "b", "uid-b", "2"),)
+        batch = driver.receive(a_list(10, an_object("a", 1), an_object("b", 2, bad=1), 5, None, {}, an_object("c", 3)))
+        assert [one.identity for one in batch.unreadable] == [Identity("n", "b", "uid-b", "2"), None, None, None]
+        assert "bad" in batch.unreadable[0].error
+        assert names(driver) == ["a", "b", "c"], "what cannot be read is there"
         assert driver.informer.unreadable == 4
 
 
@@ -274,17 +252,15 @@ class TestWatch:
             "resourceVersion": "10",
         }
 
-    def test_events_become_deltas(self) -> None:
+    def test_events_become_changes(self) -> None:
         driver = Driver().sync()
-        (added,) = driver.line(event("ADDED", an_object("a", 11)))
-        (changed,) = driver.line(event("MODIFIED", an_object("a", 12)))
-        (removed,) = driver.line(event("DELETED", an_object("a", 13)))
-        assert isinstance(added, Upserted)
-        assert isinstance(changed, Upserted)
-        assert (added.object.resource_version, changed.object.resource_version) == ("11", "12")
-        assert isinstance(removed, Removed)
-        assert removed.identity == Identity("n", "a", "uid-a", "13")
-        assert removed.object is not None
+        kinds = {"ADDED": ChangeKind.ADDED, "MODIFIED": ChangeKind.UPDATED, "DELETED": ChangeKind.DELETED}
+        for version, (of_event, kind) in enumerate(kinds.items(), 11):
+            (change,) = driver.line(event(of_event, an_object("a", version))).changes
+            final = change.old if kind is ChangeKind.DELETED else change.new
+            assert change.kind is kind
+            assert final is not None
+            assert final.resource_version == driver.store.resource_version == str(version)
 
     @pytest.mark.parametrize(("asked", "shortest"), [(1.0, 1.0), (3.0, 3.0), (0.2, 1.0)])
     def test_a_server_that_asks_to_wait_again_and_again_is_asked_as_often(self, asked: float, shortest: float) -> None:
@@ -313,17 +289,18 @@ class TestWatch:
     )
     def test_an_undecodable_object_is_skipped_and_counted(self, line: bytes, identity: Identity | None) -> None:
         driver = Driver().sync()
-        (skipped,) = driver.line(line)
-        assert isinstance(skipped, Unreadable)
+        (skipped,) = driver.line(line).unreadable
         assert skipped.identity == identity
+        assert driver.store.resource_version == (identity.resource_version if identity is not None else "10")
         assert driver.informer.unreadable == 1
         assert driver.informer.streaming
-        assert len(driver.line(event("ADDED", an_object("c", 12)))) == 1
+        assert len(driver.line(event("ADDED", an_object("c", 12))).changes) == 1
 
     def test_a_deletion_counts_even_if_the_final_state_cannot_be_decoded(self) -> None:
         driver = Driver().sync()
-        (removed,) = driver.line(event("DELETED", an_object("b", 11, bad=1)))
-        assert removed == Removed(Identity("n", "b", "uid-b", "11"), None)
+        driver.line(event("ADDED", an_object("b", 11)))
+        (change,) = driver.line(event("DELETED", an_object("b", 12, bad=1))).changes
+        assert (change.kind, names(driver)) == (ChangeKind.DELETED, [])
         assert driver.informer.unreadable == 1
 
     def test_silence_leads_to_reconnects_and_then_to_a_list(self) -> None:
