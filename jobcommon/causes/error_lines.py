@@ -277,8 +277,8 @@ def _raised(lines: Sequence[Line], numbers: Sequence[int]) -> Iterable[_Raised]:
 
 def _ended(one: _Raised, message: Sequence[str], end: int, link: str) -> _Raised:
     one.lines, one.end, one.link = [line.strip() for line in message if not is_hint(line)], end, link
-    # What a program prints next is no part of it, as are a few lines, lines that are indented, and those after a colon.
-    one.detailed = len(one.lines) < 4 or any(line[:1].isspace() for line in message[1:])
+    # Lines that are indented are part of it, and those after a colon. Others may be what a program or a library prints next.
+    one.detailed = any(line[:1].isspace() for line in message[1:])
     return one
 
 
@@ -326,7 +326,7 @@ def _quoted(one: _Raised) -> str:
     first, whole = one.lines[0], " ".join(one.lines)
     if _NCCL in one.lines[:-1]:
         whole = f"{first.rstrip(':')}: {one.lines[one.lines.index(_NCCL) + 1]}"
-    elif not (one.detailed or first.rstrip().endswith(":") or len(first.partition(": ")[2]) < 3):
+    elif not (one.detailed or first.rstrip().endswith(":") or not any(map(str.isalpha, first.partition(": ")[2]))):
         whole = first
     elif ": " not in whole and one.said and not one.said.startswith("raise "):
         whole = f"{first} in: {one.said}"
