@@ -100,7 +100,7 @@ async def find_job(api: Api, reference: str) -> FoundJob:
     there = sorted(job.name for job in (await all_jobs(api, frameworks, api.namespace))[0])
     # `run` adds a suffix to the name of a script.
     close = get_close_matches(name, there, n=3, cutoff=SIMILAR) or [one for one in there if one.startswith(f"{name}-")][:3]
-    hint = f"did you mean {' or '.join(close)}?" if close else "see kubectl train list" if there else "it has no jobs"
+    hint = f"did you mean {' or '.join(close)}?" if close else "see kubectl train list"
     raise NoJobError(f"{reference}: there is no such job in namespace {api.namespace}; {hint}")
 
 

@@ -12,7 +12,7 @@ from jobcommon.causes.clues import revealed
 
 SCHEDULER_RETRY = "the scheduler retries when nodes or pods change"
 # Preemption, and which nodes the plugins rule out, are consequences of the parts before.
-_TRAILER = re.compile(r"\.?\s*(?:preemption|no new claims to deallocate)\b.*", re.DOTALL)
+_TRAILER = re.compile(r"\.?\s*(?:preemption|no new claims to deallocate|still not schedulable)\b.*", re.DOTALL)
 _CORDONED = "node.kubernetes.io/unschedulable"
 _CHANGE = "change the pod template, or add nodes"
 _INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+)")
@@ -27,6 +27,8 @@ def unschedulable(
     said = _TRAILER.sub("", in_short(message, 4000))
     cause = revealed(said, "unschedulable") or Cause(Reason.UNSCHEDULABLE, said, _CHANGE)
     reason, text = cause.reason, f"cannot be scheduled: {cause.text}"
+    if ", " in said and cause.text != in_short(said):
+        text += f"; {said}"
     if reason == Reason.INSUFFICIENT_RESOURCES and (short := _too_large(said, pod, nodes, pods)) is not None:
         return short
     if reason == Reason.UNTOLERATED_TAINT and "{" not in said and (taints := _taints(pod, nodes)):

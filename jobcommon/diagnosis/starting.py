@@ -30,6 +30,11 @@ _STEPS = re.compile(
     r'(?:Back-off pulling image "[^"]*": |ErrImagePull: |rpc error: code = \w+ desc = |'
     r'[Ff]ailed to (?:pull(?: and unpack)? image|resolve reference) "[^"]*": |failed to (?:authorize|do request|copy): )*'
 )
+# What runc and containerd put before theirs.
+_BY_RUNTIME = re.compile(
+    r"(?:failed to (?:create|start) \w+ (?:task|container): |(?:OCI runtime|runc) \w+ failed: |unable to start \w+ process: |"
+    r"error during container init: |error running prestart hook #\d+: |exit status \d+, stdout: , stderr: )*"
+)
 _SECRETS = re.compile(r"image pull secrets \(([^)]+)\)")
 _FIRST, _LAST = 80, 220
 # A driver's message has the steps before the error.
@@ -54,7 +59,7 @@ def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
     if reason in ("", "ContainerCreating", "PodInitializing"):
         return None
     tables = ("probe",) if reason == "PostStartHookError" else ("missing", "command")
-    if (cause := revealed(message, *tables)) is not None:
+    if (cause := revealed(_BY_RUNTIME.sub("", message, count=1), *tables)) is not None:
         return replace(cause, then=KUBELET_RETRY)
     return Cause(
         Reason.CONTAINER_NOT_CREATED, f"{reason}: {message}" if message else reason, "kubectl describe pod", then=KUBELET_RETRY
@@ -66,7 +71,7 @@ def _pull(message: str, events: Sequence[EventView]) -> Cause:
     if not message or _BARE_BACK_OFF.match(message):
         failed = [event.message for event in events if event.reason == "Failed" and "pull" in event.message.lower()]
         message = in_short(next((text for text in failed if not BARE.match(text)), message), 2000)
-    cause = revealed(message, "pull") or Cause(Reason.IMAGE_PULL_FAILED, "", "kubectl describe pod")
+    cause = revealed(message, "pull", "command") or Cause(Reason.IMAGE_PULL_FAILED, "", "kubectl describe pod")
     image = _QUOTED.search(message)
     why = _STEPS.sub("", message, count=1) or message
     why = re.sub(rf"^\S*{re.escape(image[1])}: ", "", why) if image is not None else why

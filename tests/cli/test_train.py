@@ -218,7 +218,7 @@ async def test_the_end_of_a_job_has_the_exit_code_of_its_program_and_it_can_be_c
         with pytest.raises(UserError, match="did you mean slow-60cbe3"):
             await find_job(api, "slow")
         with pytest.raises(UserError, match="in namespace default; see kubectl train list"):
-            await find_job(api, "resnet")
+            await find_job(api, "mpijob/resnet")
         listed = Output.make()
         jobs = await jobs_of(api, everywhere=False, console=listed.console)
         show_jobs(listed.console, await surroundings_of(api, jobs, everywhere=False), START, everywhere=False)
