@@ -129,6 +129,7 @@ class Reason(StrEnum):
     PEERS_UNREACHABLE = "PeersUnreachable"
     PORT_IN_USE = "PortInUse"
     HOST_UNREACHABLE = "HostUnreachable"
+    CERTIFICATE_NOT_TRUSTED = "CertificateNotTrusted"
     ACCESS_DENIED = "AccessDenied"
     SSH_REFUSED = "SshRefused"
     TOO_FEW_SLOTS = "TooFewSlots"

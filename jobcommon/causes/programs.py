@@ -199,9 +199,11 @@ def anywhere(output: Sequence[Line], *, local: bool) -> Cause | None:
 def _of_signal(reason: str, code: str, output: Sequence[Line], last: str, *, local: bool) -> Cause:
     text, advice = _SIGNALS[reason]
     crash = crashed(output)
-    shown = "" if reason in OUTSIDE or not ERROR_LINE.search(last) or last.startswith("Fatal Python") else f": {in_short(last)}"
-    if BY_LAUNCHER.search(last) and ": line" not in last:
-        shown = ""
+    # Who aborts says why just before, in whatever words.
+    tells = last and (reason == "SIGABRT" or (reason not in OUTSIDE and ERROR_LINE.search(last)))
+    if last.startswith("Fatal Python") or (BY_LAUNCHER.search(last) and ": line" not in last):
+        tells = False
+    shown = f": {in_short(last)}" if tells else ""
     if shown and reason == "SIGABRT":
         advice = f"{NAMED}; of Python, -X faulthandler prints where"
     if reason == "SIGKILL" and (error := named_error(output)) is not None and error.python and error.end > len(output) - 6:
