@@ -13,8 +13,6 @@ from jobcommon.cli.rights import LEASE
 _LEASE_SECONDS = 45.0
 _WHY = "jobs neither start nor end while no operator acts"
 _MEND = "start the operators, or check their log: kubectl get pods --all-namespaces -l app.kubernetes.io/part-of=jobcommon"
-# The embedded cluster's version ends so. Its operators run inside it, with neither a Deployment nor a lease.
-_EMBEDDED = "+localcluster"
 
 
 def check_acting(state: ClusterState, own: Sequence[OwnOperator], now: float) -> Iterator[Finding]:
@@ -30,15 +28,11 @@ def check_acting(state: ClusterState, own: Sequence[OwnOperator], now: float) ->
             _WHY,
             _MEND,
         )
-    elif renewed is None and not own and not (state.unread.keys() & {"Leases", "Deployments"}) and not _embedded(state):
+    elif renewed is None and not own and not state.may_hide_operators and "Leases" not in state.unread:
         yield Finding(
             Severity.WARNING, "operators", "of this project were not found: no Deployment, no lease",
             f"{_WHY}; an operator elsewhere without leader election is not seen", "install them (docs/install.md)",
         )  # fmt: skip
-
-
-def _embedded(state: ClusterState) -> bool:
-    return state.version.endswith(_EMBEDDED)
 
 
 def _renewed(state: ClusterState, own: Sequence[OwnOperator]) -> tuple[float, str, str] | None:

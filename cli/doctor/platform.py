@@ -158,7 +158,7 @@ def _trainer(state: ClusterState, own: Sequence[OwnOperator]) -> Iterator[Findin
                 Severity.WARNING, "TrainJobs", f"have two controllers: {_TRAINER_CONTROLLER} and ours",
                 "ours does not act while Trainer's holds its lease", "remove one of the two (docs/kubeflow-sdk.md)",
             )  # fmt: skip
-    elif not ours:
+    elif not ours and not state.may_hide_operators:
         yield Finding(
             Severity.WARNING, "TrainJobs", f"are served by {_TRAINER}, and no Deployment of {_TRAINER_CONTROLLER} was found",
             "a TrainJob gets no pods, and TrainerClient.train() does not say so",

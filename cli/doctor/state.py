@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Json = Mapping[str, Any]
+# The embedded cluster's version ends so. Its operators run inside it, with neither a Deployment nor a lease.
+_EMBEDDED = "+localcluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ class ClusterState:
     kueue_denied: Denied | None = None
     denied: Sequence[Denied] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def may_hide_operators(self) -> bool:
+        """Whether an operator may run without a Deployment among those that were read."""
+        return "Deployments" in self.unread or self.version.endswith(_EMBEDDED)
 
 
 def names(found: Json) -> tuple[str, str]:
