@@ -1,7 +1,7 @@
 """``jobcommon plan``: what the operator would do for a job, without a cluster."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -19,28 +19,67 @@ from jobcommon.reconcile import Create, Plan, Update, plan
 from jobcommon.reconcile.features import features_of
 from jobcommon.reconcile.view import look
 
+_OURS = "kubeflow.org"
 _NO_UID = "00000000-0000-0000-0000-000000000000"
 
 
-def no_job(manifests: Sequence[Manifest]) -> str:
-    """What is wrong with manifests of which none is a job."""
+def jobs_among(
+    manifests: Sequence[Manifest], namespace: str = "default"
+) -> tuple[list[tuple[Manifest, Framework]], list[Manifest]]:
+    """The jobs, with their frameworks, and the other objects. What names no namespace is in `namespace`.
+
+    Raises `UserError` for an object named twice, a kind of ours that no operator here runs, and when there is no job.
+    """
+    _refuse_repeated(manifests, namespace)
+    jobs: list[tuple[Manifest, Framework]] = []
+    others: list[Manifest] = []
     kinds = {framework.kind: framework for framework in installed().values()}
+    for manifest in manifests:
+        framework = of_manifest(manifest.body)
+        if framework is not None:
+            jobs.append((manifest, framework))
+        elif str(manifest.body["apiVersion"]).startswith(f"{_OURS}/"):
+            known = ", ".join(kinds)
+            raise UserError(f'{not_loaded()}{manifest.place}: kind: "{manifest.kind}" is not a kind supported here: {known}')
+        else:
+            others.append(manifest)
+    if not jobs:
+        raise UserError(_no_job(manifests, kinds))
+    return jobs, others
+
+
+def _refuse_repeated(manifests: Sequence[Manifest], namespace: str) -> None:
+    """The second of two objects with one name would change the first while it runs: an error in the files."""
+    first: dict[tuple[str, str, str, str], Manifest] = {}
+    for manifest in manifests:
+        group = str(manifest.body["apiVersion"]).rpartition("/")[0]
+        earlier = first.setdefault((group, manifest.kind, manifest.namespace or namespace, manifest.name), manifest)
+        if earlier is not manifest:
+            where = f"{earlier.source}:{earlier.line}"
+            raise UserError(f"{manifest.place}: is given twice, first in {where}; leave one out, or give it another name")
+
+
+def _no_job(manifests: Sequence[Manifest], kinds: Mapping[str, Framework]) -> str:
+    known = ", ".join(kinds)
     for manifest in manifests:
         if (framework := kinds.get(manifest.kind)) is not None:
             written = manifest.body["apiVersion"]
             return f'{manifest.place}: apiVersion "{written}" has no {framework.kind} here: write {framework.api_version}'
-    return f"{not_loaded()}{manifests[0].source}: contains no job; the kind of a job is one of {', '.join(kinds)}"
+        if manifest.kind == "Job":
+            return (
+                f"{manifest.place}: a Job of batch/v1 runs on a cluster only (jobcommon convert FILE | kubectl apply -f -); "
+                f"a polyaxonfile that names a framework, as in `framework: pytorch`, becomes one that runs here: {known}"
+            )
+    return f"{not_loaded()}{manifests[0].source}: contains no job; the kind of a job is one of {known}"
 
 
 def describe(manifests: Sequence[Manifest], namespace: str = "default", *, with_manifests: bool) -> str:
     """The plans for all jobs among `manifests`, of which there are no pods. A job without a namespace is in `namespace`.
 
-    With `with_manifests` the objects to be written follow as YAML. Raises `UserError` when the spec of a job that has not begun
-    is invalid or there is no job at all. For a job that has begun, the errors stand before the plan: the operator goes on.
+    With `with_manifests` the objects to be written follow as YAML. Raises `UserError` as `jobs_among`, and when the spec of a
+    job that has not begun is invalid. For a job that has begun, the errors stand before the plan: the operator goes on.
     """
-    jobs = [(manifest, framework) for manifest in manifests if (framework := of_manifest(manifest.body))]
-    if not jobs:
-        raise UserError(no_job(manifests))
+    jobs, _ = jobs_among(manifests, namespace)
     texts = [_describe(one, framework, manifests, namespace, with_manifests) for one, framework in jobs]
     return "\n".join(texts)
 
