@@ -1,6 +1,7 @@
 """The command ``jobcommon operator`` with its many options."""
 
 import asyncio
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,5 @@ def operator_command(
         frameworks = configured(chosen(framework or ()), own_options or {})
         asyncio.run(operate(frameworks, settings, kubeconfig, context))
     except ValueError as error:
-        field, _, text = str(error).partition(" ")
-        name = f"--{field.replace('_', '-')}" if field in {one.name for one in fields(Settings)} else field
-        raise UserError(f"{name} {text}") from None
+        names = "|".join(one.name for one in fields(Settings))
+        raise UserError(re.sub(rf"(?<![-\w])({names})\b", lambda name: f"--{name[0].replace('_', '-')}", str(error))) from None

@@ -32,10 +32,10 @@ _SECRET_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}|\beyJ[
 def setup(log_format: str = "json", level: str = "info", stream: TextIO | None = None) -> Log:
     """Set up logging for this process and return the root logger. Raises ValueError for an unknown format or level."""
     if log_format not in FORMATS:
-        raise ValueError(f"unknown log format {log_format!r}; use one of {', '.join(FORMATS)}")
+        raise ValueError(f'log_format "{log_format}" is unknown; use one of {", ".join(FORMATS)}')
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
-        raise ValueError(f"unknown log level {level!r}; use one of debug, info, warning, error")
+        raise ValueError(f'log_level "{level}" is unknown; use one of debug, info, warning, error')
     out = stream or sys.stderr
     logger = structlog.wrap_logger(
         structlog.PrintLogger(out),

@@ -81,7 +81,7 @@ def test_tokens_in_texts_and_tracebacks_are_masked(form: str) -> None:
     assert "ValueError" in out.getvalue()
 
 
-@pytest.mark.parametrize(("form", "level", "message"), [("xml", "info", "log format"), ("json", "loud", "log level")])
+@pytest.mark.parametrize(("form", "level", "message"), [("xml", "info", "log_format"), ("json", "loud", "log_level")])
 def test_unknown_choices_are_refused(form: str, level: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         logging.setup(form, level)
