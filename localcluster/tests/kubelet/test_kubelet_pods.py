@@ -349,7 +349,7 @@ for port, server in ((23456, four), (23457, six), (23458, own)):
     with socket.create_connection(("localhost", port)) as client:
         server.accept()[0].close()
         print(client.getpeername()[0])
-print("up")
+print("up", flush=True)
 time.sleep(1000)
 """
 
