@@ -17,8 +17,7 @@ from localcluster.pod_backend import ExecOptions, ExecStreams, PodBackendError
 START_ERROR = 128
 _KILLED = 137
 _NOT_FOUND = 127
-_FLUSH_SECONDS = 0.5
-_CHUNK = 1 << 16
+_PIPE = 1 << 20  # the most that one holds
 _MESSAGE_BYTES = 4096
 _LOG_BYTES = 2048
 
@@ -221,15 +220,16 @@ async def run_exec(container: ContainerProcess, options: ExecOptions, streams: E
             for descriptor in theirs.values():
                 os.close(descriptor)  # the command has its own copies
         writes = (streams.write_stdout, streams.write_stderr)
-        pumps = [asyncio.create_task(_pump(sink, write)) for sink, write in zip(sinks, writes, strict=False)]
+        gone = asyncio.create_task(outcome.gone.wait())
+        pumps = [asyncio.create_task(_pump(sink, write, gone)) for sink, write in zip(sinks, writes, strict=False)]
         others = [asyncio.create_task(_hang_up(streams, process))]
         if options.stdin:
             others.append(asyncio.create_task(_feed(streams, source)))
         else:
             source.close()
         try:
-            await outcome.gone.wait()
-            await asyncio.wait(pumps, timeout=_FLUSH_SECONDS)
+            await gone
+            await asyncio.wait(pumps)
         finally:
             process.kill()
             for task in [*others, *pumps]:
@@ -240,14 +240,25 @@ async def run_exec(container: ContainerProcess, options: ExecOptions, streams: E
     return outcome.code
 
 
-async def _pump(end: IO[bytes], write: Callable[[bytes], Awaitable[None]]) -> None:
-    stream = asyncio.StreamReader()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), end)
-    try:
-        while data := await stream.read(_CHUNK):
+async def _pump(end: IO[bytes], write: Callable[[bytes], Awaitable[None]], gone: asyncio.Task[Any]) -> None:
+    """Copy output to its end, or what there is when the command has `gone`: what it left behind may keep that open."""
+    loop = asyncio.get_running_loop()
+    os.set_blocking(end.fileno(), False)
+    while True:
+        # Asked before reading: what the command wrote is then surely in the pipe.
+        over, data = gone.done(), end.read(_PIPE)
+        if data:
             await write(data)
-    finally:
-        transport.close()
+        if over or data == b"":
+            return
+        readable = asyncio.Event()
+        loop.add_reader(end, readable.set)
+        waiting = asyncio.create_task(readable.wait())
+        try:
+            await asyncio.wait((waiting, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            loop.remove_reader(end)
 
 
 async def _feed(streams: ExecStreams, end: IO[bytes]) -> None:

@@ -1,5 +1,6 @@
 """Sessions in running pods, and the life of the kubelet itself: no process outlives it, nothing reported is lost."""
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,15 @@ async def local(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield running
 
 
+@dataclass
+class SlowCaller(Caller):
+    takes: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def write_stdout(self, data: bytes) -> None:
+        await self.takes.wait()
+        await super().write_stdout(data)
+
+
 async def test_exec(local: Cluster) -> None:
     await local.create(shell("p", WAIT, env=[{"name": "A", "value": "b"}]))
     await local.running("p")
@@ -40,6 +51,12 @@ async def test_exec(local: Cluster) -> None:
     data = os.urandom(300_000)
     code, caller = await local.exec("p", "cat", stdin=True, caller=Caller(given=data))
     assert (code, caller.out) == (0, data)
+    # The client takes nothing for a while, and the command has left behind what keeps its output open.
+    slow = SlowCaller()
+    running = asyncio.create_task(local.exec("p", "sh", "-c", "sleep 1000 & echo late", caller=slow))
+    await asyncio.wait((running,), timeout=1)
+    slow.takes.set()
+    assert (await running)[1].out == b"late\n"
 
 
 async def test_exec_sees_the_pod_s_own_files_and_name(tmp_path: Path) -> None:
