@@ -5,7 +5,7 @@
 
 Helm installs CRDs once and never upgrades them. After an upgrade of the chart:
 
-  kubectl apply --server-side -f charts/crds
+  kubectl apply --server-side --force-conflicts -f charts/crds
 {{- if eq .Values.kueue "own" }}
 
 The operator owns the Workloads of jobs with the label of a queue. In Kueue's configuration list the kinds under externalFrameworks,
