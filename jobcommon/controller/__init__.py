@@ -9,7 +9,7 @@ from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Sleep, Step, Stream
 from jobcommon.cache.store import Batch, Change, ChangeKind, Relisted, Store, Unreadable
 from jobcommon.client.lines import closing
-from jobcommon.controller.expectations import Expectations
+from jobcommon.controller.expectations import Creation, Deletion, Expectations
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.moment import Moment
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
@@ -21,6 +21,8 @@ __all__ = [
     "Batch",
     "Change",
     "ChangeKind",
+    "Creation",
+    "Deletion",
     "Duration",
     "Effect",
     "Expectations",

@@ -17,14 +17,14 @@ import msgspec
 TIMEOUT = 300.0
 
 
-class Creation(msgspec.Struct, frozen=True, order=True, gc=False):
+class Creation(msgspec.Struct, frozen=True, gc=False):
     """An object of ours that should appear in the cache."""
 
     resource: str
     name: str
 
 
-class Deletion(msgspec.Struct, frozen=True, order=True, gc=False):
+class Deletion(msgspec.Struct, frozen=True, gc=False):
     """An object that should vanish from the cache, or be seen terminating."""
 
     uid: str
@@ -44,29 +44,21 @@ class Expectations:
         """The number of jobs with outstanding expectations."""
         return len(self._lapse_times)
 
-    def expect_creation(self, uid: str, resource: str, name: str, now: float) -> None:
-        """Job `uid` is about to create `name`."""
-        self._raise(uid, Creation(resource, name), now)
+    def expect(self, uid: str, write: Expected, now: float) -> None:
+        """Job `uid` is about to create or delete that."""
+        self._lapse_times.setdefault(uid, {})[write] = now + self.timeout
 
-    def expect_deletion(self, uid: str, object_uid: str, now: float) -> None:
-        """Job `uid` is about to delete the object with `object_uid`."""
-        self._raise(uid, Deletion(object_uid), now)
-
-    def observe_created(self, uid: str, resource: str, name: str) -> bool:
-        """`name`, owned by job `uid`, is in the cache. Returns whether it was expected."""
-        return self._lower(uid, Creation(resource, name))
-
-    def observe_deleted(self, uid: str, object_uid: str) -> bool:
-        """The object is no longer in the cache, or has a deletionTimestamp there. Returns whether that was expected."""
-        return self._lower(uid, Deletion(object_uid))
-
-    def creation_failed(self, uid: str, resource: str, name: str) -> None:
-        """The server refused the creation. Not for a lost response: its outcome is unknown (rule R12)."""
-        self._lower(uid, Creation(resource, name))
-
-    def deletion_failed(self, uid: str, object_uid: str) -> None:
-        """The server refused the deletion, or found nothing to delete, in which case no watch will show an effect."""
-        self._lower(uid, Deletion(object_uid))
+    def lower(self, uid: str, write: Expected) -> bool:
+        """The cache shows its effect, or it has none: the server refused it, or found nothing to delete. Returns whether it was
+        expected. Not for a lost response: the outcome is unknown (rule R12).
+        """
+        lapse_times = self._lapse_times.get(uid)
+        if lapse_times is None:
+            return False
+        lowered = lapse_times.pop(write, None) is not None
+        if not lapse_times:
+            del self._lapse_times[uid]
+        return lowered
 
     def next_expiry(self, uid: str) -> float | None:
         """The monotonic time at which the expectations of job `uid` lapse; None if it is satisfied already.
@@ -80,28 +72,9 @@ class Expectations:
         lapse_times = self._lapse_times.get(uid, {})
         lapsed = [expected for expected, when in lapse_times.items() if when <= now]
         for expected in lapsed:
-            self._lower(uid, expected)
-        return _sorted(lapsed)
+            self.lower(uid, expected)
+        return tuple(sorted(lapsed, key=str))
 
     def forget(self, uid: str) -> None:
         """Drop everything about job `uid`: it is deleted, or its key now belongs to another UID."""
         self._lapse_times.pop(uid, None)
-
-    def _raise(self, uid: str, expected: Expected, now: float) -> None:
-        self._lapse_times.setdefault(uid, {})[expected] = now + self.timeout
-
-    def _lower(self, uid: str, expected: Expected) -> bool:
-        lapse_times = self._lapse_times.get(uid)
-        if lapse_times is None:
-            return False
-        lowered = lapse_times.pop(expected, None) is not None
-        if not lapse_times:
-            del self._lapse_times[uid]
-        return lowered
-
-
-def _sorted(expected: list[Expected]) -> tuple[Expected, ...]:
-    return (
-        *sorted(item for item in expected if isinstance(item, Creation)),
-        *sorted(item for item in expected if isinstance(item, Deletion)),
-    )

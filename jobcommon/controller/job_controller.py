@@ -27,7 +27,7 @@ from jobcommon.api.view import ObjectView
 from jobcommon.cache.store import Batch, Change, ChangeKind
 from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.caches import PODS, Caches
-from jobcommon.controller.expectations import Expectations, Expected
+from jobcommon.controller.expectations import Creation, Deletion, Expectations, Expected
 from jobcommon.controller.job_state import JobState, QueueLevel
 from jobcommon.controller.moment import Moment as Moment  # re-exported: the drivers' clocks give it
 from jobcommon.controller.orphans import OrphanState, job_keys, left_behind, orphans_by_owner
@@ -174,12 +174,12 @@ class JobController:
         """Lower the expectations. Returns whether a deletion was expected."""
         new, old, expected = change.new, change.old, False
         if new is not None and change.kind is ChangeKind.ADDED:
-            self.expectations.observe_created(self._owner_of(new), resource, new.name)
+            self.expectations.lower(self._owner_of(new), Creation(resource, new.name))
         marked = new is not None and new.deletion_time is not None and not _still_held(old, new)
         if change.kind is ChangeKind.DELETED or marked:
             for child in (old, new):
                 if child is not None:
-                    expected |= self.expectations.observe_deleted(self._owner_of(child), child.uid)
+                    expected |= self.expectations.lower(self._owner_of(child), Deletion(child.uid))
         return expected
 
     def _owner_of(self, child: PodView | ObjectView) -> str:
@@ -296,14 +296,14 @@ class JobController:
         terminating = {pod.uid for pod in named if pod.deletion_time is not None} if plan.actions else ()
         for action in plan.actions:
             if isinstance(action, Create) and action.plural in self.informers:
-                self.expectations.expect_creation(cached.uid, action.plural, action.name, moment.monotonic)
+                self.expectations.expect(cached.uid, Creation(action.plural, action.name), moment.monotonic)
             elif isinstance(action, Delete) and action.force:
                 pass  # The pod is terminating already, so no watch shows that this one took effect; repeated, it has none.
             elif isinstance(action, Delete) and action.plural in self.informers and action.plural != self.jobs:
-                self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
+                self.expectations.expect(cached.uid, Deletion(action.uid), moment.monotonic)
             elif isinstance(action, RemoveFinalizer) and action.uid in terminating:
                 # Removing the last finalizer deletes the pod; until the cache shows that, the removal would be repeated.
-                self.expectations.expect_deletion(cached.uid, action.uid, moment.monotonic)
+                self.expectations.expect(cached.uid, Deletion(action.uid), moment.monotonic)
         raw = state.raw if plan.status is not None else None
         return Work(*key, cached.uid, plan, job, raw, active_pods=state.active_pods)
 
@@ -346,9 +346,9 @@ class JobController:
             action, wrote = outcome.action, outcome.effect in (Effect.APPLIED, Effect.ALREADY_EXISTS)
             if isinstance(action, Create) and (outcome.resource_version or not wrote):
                 # From here on the barrier covers the object. Without a version to compare, the expectation stays.
-                self.expectations.creation_failed(work.uid, action.plural, action.name)
+                self.expectations.lower(work.uid, Creation(action.plural, action.name))
             elif isinstance(action, Delete | RemoveFinalizer) and not wrote:
-                self.expectations.deletion_failed(work.uid, action.uid)
+                self.expectations.lower(work.uid, Deletion(action.uid))
             strays = self.strays.get(key, {})
             if isinstance(action, RemoveFinalizer) and action.uid in strays and answer_of(outcome) is Answer.DONE:
                 # No event follows, and the job needs another pod.

@@ -61,7 +61,7 @@ class JobState:
     `begun` once something was made for it or it had its start, `finished` once it is known to have come to its end,
     `running` while it has the Running condition; `condition` is the type of its current one, "" without one. `active_pods` are
     those not over, counted when the job is planned and with each event. `emitted` are the lasting events; `unkept` says which
-    right is missing to keep logs.
+    right is missing to keep logs. `raw` is the whole job as `read` last; it must not be changed.
     """
 
     generation: int = 0
@@ -79,11 +79,11 @@ class JobState:
     cooldown_until: float = 0.0
     counts_since: float | None = None
     unkept: str = ""
+    raw: dict[str, Any] = field(default_factory=dict)
     _alive: tuple[object, float] = (None, 0.0)
     _first_report: tuple[TrainerStatus | None] | None = None
     _has_run: bool = False
     _seen: ObjectView | None = None
-    _raw: dict[str, Any] = field(default_factory=dict)
     _job: Job | None = None
     _framework: Framework | None = None
     _related: Mapping[ObjectKey, ObjectView] = field(default_factory=dict)
@@ -204,13 +204,13 @@ class JobState:
         Refusals of an earlier spec are dropped.
         """
         seen = cached is self._seen
-        raw = self._raw if seen else cached.raw
+        raw = self.raw if seen else cached.raw
         related, job = related_to(raw), self._job
         if (
             job is None
             or self._framework is None
             or related != self._related
-            or not (seen or differs_in_status_alone(self._raw, raw))
+            or not (seen or differs_in_status_alone(self.raw, raw))
         ):
             self._framework, made = framework.specialized(raw, {key: view.raw for key, view in related.items()})
             job = read_job(self._framework, made)
@@ -223,13 +223,8 @@ class JobState:
         self._has_run = job.status.has_run
         self.finished, self.running = job.status.finished, job.status.has(ConditionType.RUNNING)
         self.condition = intern(job.status.conditions[-1].type) if job.status.conditions else ""
-        self._seen, self._job, self._raw = cached, job, raw
+        self._seen, self._job, self.raw = cached, job, raw
         return self._framework, job
-
-    @property
-    def raw(self) -> Mapping[str, Any]:
-        """The whole job as `read` last. It must not be changed."""
-        return self._raw
 
     def decided(self, plan: Plan, now: float) -> float | None:
         """Record the plan. Returns the time (monotonic seconds) until which it is deferred, or None.
@@ -239,7 +234,7 @@ class JobState:
         self.running = plan.status.has(ConditionType.RUNNING) if plan.status is not None else self.running
         if self.finished and not plan.actions and plan.status is None:
             # Most jobs in a cluster are over and rarely planned: what a new operator would read again is not worth the memory.
-            self._seen, self._job, self._raw, self._framework, self._related = None, None, {}, None, {}
+            self._seen, self._job, self.raw, self._framework, self._related = None, None, {}, None, {}
             self.last_observed = LastObserved()
         if plan.status is not None and plan.urgency is Urgency.COUNTS and not plan.actions:
             if self.counts_since is None:

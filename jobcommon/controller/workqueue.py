@@ -23,16 +23,16 @@ _MAX_DOUBLINGS = 64
 _HEAP_SLACK = 64
 
 
-def backoff(failures: int, random: float, *, base: float = BASE_BACKOFF, most: float = MAX_BACKOFF) -> float:
+def backoff(failures: int, random: float) -> float:
     """The delay in seconds after `failures` earlier failures: exponential, capped, with full jitter by `random` in [0, 1)."""
-    return min(most, ldexp(base, min(failures, _MAX_DOUBLINGS))) * random
+    return min(MAX_BACKOFF, ldexp(BASE_BACKOFF, min(failures, _MAX_DOUBLINGS))) * random
 
 
 class WorkQueue(Generic[K]):
     """A queue of distinct keys with delays and per-key exponential back-off.
 
     `random` gives floats in [0, 1). Times are monotonic seconds. The n-th failure of a key in a row delays it by a
-    uniform draw from [0, min(max_delay, base_delay·2ⁿ)], counting from n = 0 (rule R14: exponential, capped, full
+    uniform draw from [0, min(60 s, 5 ms · 2ⁿ)], counting from n = 0 (rule R14: exponential, capped, full
     jitter). `flow` gives the flow of a key; without it there is one. `level` gives the key's level among `levels` priority
     levels; a lower number goes first (see `FairQueue`). A waiting key moves up when `add` finds its level lower.
     """
@@ -41,17 +41,13 @@ class WorkQueue(Generic[K]):
         self,
         random: Callable[[], float],
         *,
-        base_delay: float = BASE_BACKOFF,
-        max_delay: float = MAX_BACKOFF,
-        flow: Callable[[K], Hashable] | None = None,
-        level: Callable[[K], int] | None = None,
+        flow: Callable[[K], Hashable] = lambda _: None,
+        level: Callable[[K], int] = lambda _: 0,
         levels: int = 1,
     ) -> None:
         self._random = random
-        self._base_delay = base_delay
-        self._max_delay = max_delay
-        self._flow = flow or _single_flow
-        self._level = level or _first_level
+        self._flow = flow
+        self._level = level
         # A key that moved to another level also stays in the old one, where it is skipped.
         self._ready: FairQueue[K] = FairQueue(levels)
         self._waiting: dict[K, int] = {}
@@ -116,7 +112,7 @@ class WorkQueue(Generic[K]):
             return
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        self.add_after(key, backoff(failures, self._random(), base=self._base_delay, most=self._max_delay), now)
+        self.add_after(key, backoff(failures, self._random()), now)
 
     def requeues(self, key: K) -> int:
         """The number of failures of `key` since it was last forgotten (client-go's NumRequeues)."""
@@ -191,11 +187,3 @@ class WorkQueue(Generic[K]):
     def _drop_stale_timers(self) -> None:
         while self._timers and self._due.get(self._timers[0][2]) != self._timers[0][0]:
             heappop(self._timers)
-
-
-def _single_flow(_key: object) -> None:
-    return
-
-
-def _first_level(_key: object) -> int:
-    return 0

@@ -49,16 +49,16 @@ def test_a_job_is_held_up_while_a_store_is_older_than_its_last_write(written: li
 
 def test_all_expectations_of_a_job_must_be_met_or_lapse() -> None:
     found = Expectations()
-    found.expect_creation("a", "pods", "p", 0.0)
-    found.expect_creation("a", "services", "p", 1.0)
-    found.expect_deletion("b", "uid-p", 2.0)
-    assert found.observe_created("a", "pods", "p")
-    assert not found.observe_created("a", "pods", "p"), "known already"
-    assert not found.observe_deleted("a", "uid-p"), "of another job"
+    found.expect("a", Creation("pods", "p"), 0.0)
+    found.expect("a", Creation("services", "p"), 1.0)
+    found.expect("b", Deletion("uid-p"), 2.0)
+    assert found.lower("a", Creation("pods", "p"))
+    assert not found.lower("a", Creation("pods", "p")), "known already"
+    assert not found.lower("a", Deletion("uid-p")), "of another job"
     assert [found.next_expiry(uid) for uid in "abc"] == [1.0 + TIMEOUT, 2.0 + TIMEOUT, None]
     assert found.lapsed("a", TIMEOUT) == ()
     assert found.lapsed("a", 1.0 + TIMEOUT) == (Creation("services", "p"),)
     assert found.lapsed("b", 2.0 + TIMEOUT) == (Deletion("uid-p"),)
-    found.expect_deletion("b", "uid-p", 2.0)
+    found.expect("b", Deletion("uid-p"), 2.0)
     found.forget("b")
     assert len(found) == 0

@@ -14,7 +14,7 @@ from jobcommon.api.timestamp import format_moment
 from jobcommon.client.errors import TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response, Transport
 from jobcommon.controller.barrier import Barrier
-from jobcommon.controller.expectations import TIMEOUT
+from jobcommon.controller.expectations import TIMEOUT, Creation
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.result import Result, Work
 from jobcommon.controller.telemetry import Telemetry
@@ -167,7 +167,7 @@ async def test_a_write_that_is_never_seen_is_logged_and_counted(world: World) ->
         world.ok("POST", JOBS, a_job("train"))
         await bench.clock.until(bench.has("train"))
         job = bench.controller.informers[bench.controller.jobs].store.get("default", "train")
-        bench.controller.expectations.expect_creation(job.uid, "pods", "lost", bench.clock.monotonic())
+        bench.controller.expectations.expect(job.uid, Creation("pods", "lost"), bench.clock.monotonic())
         bench.controller.resync()
         await bench.clock.advance(TIMEOUT)
         assert bench.publisher.lapses == 1
