@@ -255,7 +255,7 @@ class Manager:
             framework.name: [self._driver(_with_options(framework, options), of) for of in self._watched]
             for framework in self._frameworks
         }
-        self.metrics.watch({name: _readings(found) for name, found in drivers.items()})
+        self.metrics.watch({name: partial(_readings, found) for name, found in drivers.items()})
         return [driver for found in drivers.values() for driver in found]
 
     @property
@@ -314,20 +314,16 @@ async def _all(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 def _readings(drivers: Sequence[Driver]) -> Readings:
-    """Of the drivers of one framework."""
+    """Of the drivers of one framework. Thread-safe."""
     controllers = [driver.controller for driver in drivers]
-
-    def oldest() -> dict[str, float]:
-        found: dict[str, float] = {}
-        for driver in drivers:
-            found |= {name: max(age, found.get(name, 0.0)) for name, age in driver.cache_ages.items()}
-        return found
-
+    oldest: dict[str, float] = {}
+    for driver in drivers:
+        oldest |= {name: max(age, oldest.get(name, 0.0)) for name, age in driver.cache_ages.items()}
     return Readings(
-        depth=lambda: sum(len(one.queue) for one in controllers),
-        jobs=lambda: sum((one.conditions for one in controllers), Counter()),
+        depth=sum(len(one.queue) for one in controllers),
+        jobs=sum((one.conditions for one in controllers), Counter()),
         cache_ages=oldest,
-        unstored=lambda: max(len(one.unstored.fields) for one in controllers),
+        unstored=max(len(one.unstored.fields) for one in controllers),
     )
 
 

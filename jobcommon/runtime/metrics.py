@@ -3,7 +3,7 @@
 A label child is looked up once and kept: prometheus-client's `labels()` takes a lock and builds a tuple each time.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +35,6 @@ _DURATIONS = (10, 60, 300, 600, 1800, 3600, 10800, 21600, 43200, 86400, 259200, 
 # The state of a job before its first status.
 NO_CONDITION = "New"
 STATES = (NO_CONDITION, *ConditionType)
-
-Samples = Iterable[tuple[tuple[str, ...], float]]
-"""Values of a gauge by the values of its labels."""
 
 _OF_JOBS = ("job_namespace", "framework")
 _KIND = ("framework",)
@@ -94,19 +91,48 @@ _HISTOGRAMS: Mapping[str, tuple[Sequence[str], str, Sequence[float]]] = {
 
 @dataclass(frozen=True)
 class Readings:
-    """What is read of a framework's controller each time the metrics are, in another thread.
+    """What the gauges show of a framework's controllers.
 
     The `depth` of the work queue, the number of `jobs` by the type of the current condition, the seconds since each cache
     was last fed, and the number of `unstored` status fields.
     """
 
-    depth: Callable[[], int]
-    jobs: Callable[[], Mapping[str, int]]
-    cache_ages: Callable[[], Mapping[str, float]]
-    unstored: Callable[[], int]
+    depth: int
+    jobs: Mapping[str, int]
+    cache_ages: Mapping[str, float]
+    unstored: int
+
+    @property
+    def states(self) -> Mapping[str, int]:
+        """Every state has a sample, also without a job, so that rates and alerts do not wait for the first one."""
+        counts: dict[str, int] = dict.fromkeys(STATES, 0)
+        for condition, amount in self.jobs.items():
+            counts[condition if condition in counts else NO_CONDITION] += amount
+        return counts
 
 
-class Metrics:
+# By name: the labels, the help text, and the samples by the label that comes after that of the framework, "" without one.
+_GAUGES: Mapping[str, tuple[Sequence[str], str, Callable[[Readings], Mapping[str, float]]]] = {
+    "workqueue_depth": (("name",), "Keys that are ready to be reconciled.", lambda found: {"": found.depth}),
+    "training_operator_unstored_status_fields": (
+        _KIND,
+        "Status fields that the API server drops, because the CustomResourceDefinition is outdated.",
+        lambda found: {"": found.unstored},
+    ),
+    "training_operator_jobs": (
+        (*_KIND, "state"),
+        "Jobs in the cluster by their current condition.",
+        lambda found: found.states,
+    ),
+    "training_operator_cache_age_seconds": (
+        (*_KIND, "resource"),
+        "Since the API server last sent something for a cache: an object, a list, or a bookmark, about one a minute.",
+        lambda found: found.cache_ages,
+    ),
+}
+
+
+class Metrics(Collector):
     """All metrics of one process."""
 
     def __init__(self, *, process: bool = True) -> None:
@@ -120,9 +146,8 @@ class Metrics:
         )
         self._families: dict[str, Any] = dict((*counters, *histograms))
         self._leader = Gauge("leader_election_master_status", "1 while this process leads.", ("name",), registry=registry)
-        self._readings: dict[str, Readings] = {}
-        for gauge in self._gauges():
-            registry.register(gauge)
+        self._readings: Mapping[str, Callable[[], Readings]] = {}
+        registry.register(self)
         if process:
             ProcessCollector(registry=registry)
         self._children: dict[tuple[str, ...], Any] = {}
@@ -174,9 +199,11 @@ class Metrics:
         """`count` expectations have lapsed."""
         self._child(_LAPSED, framework).inc(count)
 
-    def watch(self, readings: Mapping[str, Readings]) -> None:
-        """Read the gauges of controllers from these, by framework, and no longer from earlier ones."""
-        self._readings = dict(readings)
+    def watch(self, readings: Mapping[str, Callable[[], Readings]]) -> None:
+        """Read the gauges of controllers from these, by framework, and no longer from earlier ones. They are called in
+        another thread.
+        """
+        self._readings = readings
         # Prometheus does not count the increase from no sample to the first one.
         for framework in readings:
             for name in (_ERRORS, _LAPSED, _REFUSED):
@@ -189,29 +216,15 @@ class Metrics:
         """The metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    def _gauges(self) -> Iterator[Collector]:
-        def of_all(read: Callable[[Readings], Samples]) -> Callable[[], Samples]:
-            return lambda: [((name, *of), value) for name, found in self._readings.items() for of, value in read(found)]
-
-        yield _Gauge("workqueue_depth", "Keys that are ready to be reconciled.", ("name",), of_all(lambda r: [((), r.depth())]))
-        yield _Gauge(
-            "training_operator_unstored_status_fields",
-            "Status fields that the API server drops, because the CustomResourceDefinition is outdated.",
-            ("framework",),
-            of_all(lambda r: [((), r.unstored())]),
-        )
-        yield _Gauge(
-            "training_operator_jobs",
-            "Jobs in the cluster by their current condition.",
-            ("framework", "state"),
-            of_all(lambda r: _by_state(r.jobs())),
-        )
-        yield _Gauge(
-            "training_operator_cache_age_seconds",
-            "Since the API server last sent something for a cache: an object, a list, or a bookmark, about one a minute.",
-            ("framework", "resource"),
-            of_all(lambda r: [((resource,), age) for resource, age in r.cache_ages().items()]),
-        )
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges, whose samples are read when the metrics are."""
+        readings = {framework: read() for framework, read in sorted(self._readings.items())}
+        for name, (labels, text, samples) in _GAUGES.items():
+            family = GaugeMetricFamily(name, text, labels=labels)
+            for framework, found in readings.items():
+                for label, value in sorted(samples(found).items()):
+                    family.add_metric((framework, label)[: len(labels)], value)
+            yield family
 
     def _child(self, name: str, *values: str) -> Any:
         """A counter or histogram for these values of its labels."""
@@ -219,30 +232,6 @@ class Metrics:
         if child is None:
             child = self._children[name, *values] = self._families[name].labels(*values)
         return child
-
-
-def _by_state(jobs: Mapping[str, int]) -> Samples:
-    """Every state has a sample, also without a job, so that rates and alerts do not wait for the first one."""
-    counts: dict[str, int] = dict.fromkeys(STATES, 0)
-    for condition, amount in jobs.items():
-        counts[condition if condition in counts else NO_CONDITION] += amount
-    return [((state,), amount) for state, amount in counts.items()]
-
-
-class _Gauge(Collector):
-    """A gauge whose samples are read when the metrics are."""
-
-    def __init__(self, name: str, text: str, labels: tuple[str, ...], read: Callable[[], Samples]) -> None:
-        self._name = name
-        self._text = text
-        self._labels = labels
-        self._read = read
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        family = GaugeMetricFamily(self._name, self._text, labels=self._labels)
-        for labels, value in sorted(self._read()):
-            family.add_metric(labels, value)
-        yield family
 
 
 NO_ANSWER = "<error>"

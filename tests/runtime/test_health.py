@@ -222,7 +222,7 @@ async def test_the_age_of_a_cache_grows_while_the_api_server_is_silent(world: Wo
 def test_foreign_conditions_add_no_label_value() -> None:
     metrics = Metrics(process=False)
     counts = {"Running": 2, "": 1, "Written by a stranger": 3}
-    metrics.watch({"test": Readings(lambda: 0, lambda: counts, dict, lambda: 0)})
+    metrics.watch({"test": lambda: Readings(0, counts, {}, 0)})
     read = reader(metrics)
     assert {state: read("training_operator_jobs", state=state) for state in ("Running", "New")} == {"Running": 2, "New": 4}
     assert b"stranger" not in metrics.render()
