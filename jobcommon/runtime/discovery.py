@@ -99,13 +99,8 @@ async def read_object(transport: Transport, path: str) -> dict[str, Any] | None:
 
 async def _first(transport: Transport, candidates: Sequence[GangScheduler]) -> GangScheduler | None:
     for scheduler in candidates:
-        if await _serves_pod_groups(transport, scheduler.api_version):
+        response = await transport.send(Request("GET", f"/apis/{scheduler.api_version}"))
+        found = answered(response).get("resources") if response.status != 404 else ()
+        if any(resource.get("name") == POD_GROUPS for resource in mappings_in(found)):
             return scheduler
     return None
-
-
-async def _serves_pod_groups(transport: Transport, api_version: str) -> bool:
-    response = await transport.send(Request("GET", f"/apis/{api_version}"))
-    if response.status == 404:
-        return False
-    return any(resource.get("name") == POD_GROUPS for resource in mappings_in(answered(response).get("resources")))

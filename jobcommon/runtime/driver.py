@@ -6,9 +6,10 @@ back-off and does not affect other keys (rule R14).
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from structlog.contextvars import bound_contextvars
 
 from jobcommon.api import reasons
 from jobcommon.cache.informer import Informer
@@ -21,11 +22,9 @@ from jobcommon.controller.expectations import Expected
 from jobcommon.controller.job_controller import JobController, JobKey
 from jobcommon.controller.refusals import Answer, answer_of, is_of_the_platform
 from jobcommon.controller.result import Result, Work
-from jobcommon.controller.telemetry import Telemetry
-from jobcommon.framework import Framework
 from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.discovery import holder_of
-from jobcommon.runtime.logging import Log, bound
+from jobcommon.runtime.logging import Log
 from jobcommon.runtime.metrics import Metrics
 from jobcommon.runtime.recorder import Recorder, Reference
 
@@ -41,54 +40,20 @@ REPEAT_AFTER = 600.0
 RIVAL_SECONDS = 10.0
 
 
-class Executes(Protocol):
-    """Carries plans out."""
-
-    async def execute(self, work: Work) -> Result:
-        """See `jobcommon.runtime.executor.Executor.execute`."""
-        ...
-
-
-@dataclass
-class Publisher:
-    """Publishes what happens in a driver: counts and durations by the metrics, events by the recorder. It does not block."""
-
-    framework: Framework
-    metrics: Metrics
-    recorder: Recorder
-
-    def waited(self, seconds: float) -> None:
-        """A key was ready for `seconds` before its reconcile began."""
-        self.metrics.waited(self.framework.name, seconds)
-
-    def finished(self, work: Work, telemetry: Telemetry, seconds: float) -> None:
-        """A reconcile and its writes are done; it took `seconds`."""
-        self.metrics.reconciled(self.framework.name, seconds)
-        self.metrics.published(self.framework.name, work.namespace, telemetry)
-        kind, version = self.framework.kind, self.framework.api_version
-        for event in telemetry.events:
-            about = Reference(version, kind, work.namespace, work.name, work.uid)
-            self.recorder.emit(self.framework.operator_name, about, event)
-
-    def failed(self) -> None:
-        """A reconcile failed with an exception."""
-        self.metrics.reconcile_failed(self.framework.name)
-
-    def lapsed(self, count: int) -> None:
-        """`count` expectations have lapsed."""
-        self.metrics.lapsed(self.framework.name, count)
-
-
 class Driver:
-    """Feeds `controller` from `transport` and passes its plans to `executor`, at most `workers` at a time."""
+    """Feeds `controller` from `transport` and has its plans carried out by `execute`, at most `workers` at a time.
+
+    What happens is published by `metrics` and, as events, by `recorder`.
+    """
 
     def __init__(
         self,
         controller: JobController,
         transport: Transport,
-        executor: Executes,
+        execute: Callable[[Work], Awaitable[Result]],
         clock: Clock,
-        publisher: Publisher,
+        metrics: Metrics,
+        recorder: Recorder,
         log: Log,
         *,
         workers: int = 128,
@@ -97,10 +62,12 @@ class Driver:
             raise ValueError(f"workers must be at least 1, not {workers}")
         self.controller = controller
         self._transport = transport
-        self._executor = executor
+        self._execute = execute
         self._clock = clock
-        self._publisher = publisher
-        self._log = log.bind(framework=controller.framework.name)
+        self._metrics = metrics
+        self._recorder = recorder
+        self._name = controller.framework.name
+        self._log = log.bind(framework=self._name)
         self._workers = workers
         self._wake = asyncio.Event()
         self._pokes = {name: asyncio.Event() for name in controller.informers}
@@ -188,7 +155,7 @@ class Driver:
                     await asyncio.sleep(0)
             except Exception:
                 self._log.exception("could not plan")
-                self._publisher.failed()
+                self._metrics.reconcile_failed(self._name)
                 continue
             if not len(self.controller.queue):
                 # Keys that had to wait for the caches leave stale entries.
@@ -204,7 +171,7 @@ class Driver:
         if seconds > SLOW_PLAN:
             self._log.warning("slow plan blocked the event loop", seconds=round(seconds, 3))
         if work is not None:
-            self._publisher.waited(started - self._ready_since.pop((work.namespace, work.name), started))
+            self._metrics.waited(self._name, started - self._ready_since.pop((work.namespace, work.name), started))
         return seconds
 
     def _ready(self, key: JobKey) -> None:
@@ -217,14 +184,14 @@ class Driver:
 
     async def _reconcile(self, work: Work, number: int, cost: float) -> None:
         started = self._clock.monotonic()
-        with bound(job=f"{work.namespace}/{work.name}", reconcile_id=number):
+        with bound_contextvars(job=f"{work.namespace}/{work.name}", reconcile_id=number):
             self._log.debug("reconcile", reason=work.plan.reason, actions=work.plan.actions)
             try:
-                result = await self._executor.execute(work)
+                result = await self._execute(work)
             except Exception:
                 # The plan is half done, so the key is requeued.
                 self._log.exception("could not carry out the plan")
-                self._publisher.failed()
+                self._metrics.reconcile_failed(self._name)
                 result = Result(stale=True)
             self._finish(work, result, cost, started)
 
@@ -235,24 +202,29 @@ class Driver:
             if work.deferred:
                 return
             self._tell(work, result)
-            self._publisher.finished(work, telemetry, moment.monotonic - started)
+            self._metrics.reconciled(self._name, moment.monotonic - started)
+            self._metrics.published(self._name, work.namespace, telemetry)
+            framework = self.controller.framework
+            for event in telemetry.events:
+                about = Reference(framework.api_version, framework.kind, work.namespace, work.name, work.uid)
+                self._recorder.emit(framework.operator_name, about, event)
         except Exception:
             self.controller.queue.done(key := (work.namespace, work.name))
             self.controller.queue.add_rate_limited(key, self._clock.monotonic())
             self._log.exception("reconcile failed", failures=self.controller.queue.requeues(key))
-            self._publisher.failed()
+            self._metrics.reconcile_failed(self._name)
 
     def _lapsed(self, key: JobKey, lapsed: Sequence[Expected]) -> None:
         """Log expectations that lapsed: a missed watch event, or an object that was created and deleted between two lists."""
         names = [str(expected) for expected in lapsed[:12]]
         self._log.warning("expectations lapsed", job="/".join(key), count=len(lapsed), expected=names)
-        self._publisher.lapsed(len(lapsed))
+        self._metrics.lapsed(self._name, len(lapsed))
 
     def _tell(self, work: Work, result: Result) -> None:
         if work.plan.reason == reasons.INTERNAL_ERROR:
             error = work.plan.events[0].message if work.plan.events else ""
             self._log.error("planning failed", error=error, exc_info=work.error)
-            self._publisher.failed()
+            self._metrics.reconcile_failed(self._name)
         for outcome in result.outcomes:
             if isinstance(outcome.error, ManifestError):
                 self._log.error("no manifest", action=str(outcome.action), exc_info=outcome.error.__cause__)

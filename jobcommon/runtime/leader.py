@@ -8,7 +8,7 @@ False `lease_duration - renew_deadline` seconds before another process may acqui
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -19,28 +19,22 @@ from jobcommon.runtime.clock import Clock
 from jobcommon.runtime.logging import Log
 
 
-class Fence(Protocol):
-    """Whether the lease is valid by the local monotonic clock."""
-
-    def held(self) -> bool:
-        """Whether a write that starts now ends before another process may start to write."""
-        ...
-
-
 class FencedError(ClientError):
     """The write was not tried: this process does not hold the lease."""
 
 
 class FencedTransport(OuterTransport):
-    """Refuses writes without the lease. It is the innermost transport, after everything that may wait, such as a rate limit."""
+    """Refuses writes unless the lease is `held`. It is the innermost transport, after everything that may wait, such as a rate
+    limit.
+    """
 
-    def __init__(self, transport: Transport, fence: Fence) -> None:
+    def __init__(self, transport: Transport, held: Callable[[], bool]) -> None:
         super().__init__(transport)
-        self._fence = fence
+        self._held = held
 
     async def send(self, request: Request) -> Response:
         """See `Transport.send`. Raises FencedError."""
-        if request.method != "GET" and not self._fence.held():
+        if request.method != "GET" and not self._held():
             raise FencedError("this process does not hold the lease")
         return await self._transport.send(request)
 
@@ -95,17 +89,8 @@ class LeaderElector:
         self._renewed_at: float | None = None
         self._seen: dict[str, Any] | None = None
         self._seen_at = 0.0
-        self._leader = ""
-
-    @property
-    def name(self) -> str:
-        """The lease's name."""
-        return self._settings.name
-
-    @property
-    def leader(self) -> str:
+        self.leader = ""
         """The holder of the lease as last read; "" before the first read."""
-        return self._leader
 
     def held(self) -> bool:
         """Whether we hold the lease, and a write begun now ends before another process may acquire it."""
@@ -126,7 +111,7 @@ class LeaderElector:
             if self.held():
                 await self._clock.bounded(self.attempt(), deadline)
         self._renewed_at = None
-        self._log.warning("lost the lease", lease=self._settings.name, leader=self._leader)
+        self._log.warning("lost the lease", lease=self._settings.name, leader=self.leader)
 
     async def release(self) -> None:
         """Release the lease, so that another process can acquire it at once. Only after the last guarded write has ended."""
@@ -174,7 +159,7 @@ class LeaderElector:
         request = objects.get(self._path())
         response = await self._transport.send(request)
         if response.status == 404:
-            self._seen, self._leader = None, ""
+            self._seen, self.leader = None, ""
             return None
         objects.check_answer(request, response)
         return self._observe(response.body)
@@ -184,7 +169,7 @@ class LeaderElector:
         if self._seen is None or lease.get("spec") != self._seen.get("spec"):
             self._seen_at = self._clock.monotonic()
         self._seen = lease
-        self._leader = str((lease.get("spec") or {}).get("holderIdentity") or "")
+        self.leader = str((lease.get("spec") or {}).get("holderIdentity") or "")
         return lease
 
     async def _claim(self, lease: dict[str, Any] | None) -> bool:
@@ -211,7 +196,7 @@ class LeaderElector:
             return True
         duration = spec.get("leaseDurationSeconds")
         good_for = float(duration) if isinstance(duration, int) and duration > 0 else settings.lease_duration
-        if self._leader and self._clock.monotonic() < self._seen_at + good_for:
+        if self.leader and self._clock.monotonic() < self._seen_at + good_for:
             return False
         transitions = spec.get("leaseTransitions")
         count = transitions + 1 if isinstance(transitions, int) else 1

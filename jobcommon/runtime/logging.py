@@ -7,8 +7,7 @@ Text from the cluster cannot forge a line or send control sequences to a termina
 import logging
 import re
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, TextIO, cast
 
 import structlog
@@ -43,13 +42,6 @@ def setup(log_format: str = "json", level: str = "info", stream: TextIO | None =
         wrapper_class=structlog.make_filtering_bound_logger(number),
     )
     return cast(Log, logger)
-
-
-@contextmanager
-def bound(**values: object) -> Iterator[None]:
-    """Add `values` to every line logged inside, in this task and those it starts."""
-    with structlog.contextvars.bound_contextvars(**values):
-        yield
 
 
 def _processors() -> list[Processor]:

@@ -28,7 +28,7 @@ from jobcommon.framework import Framework, Options, ProgressServer
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, SystemClock, cancelled
 from jobcommon.runtime.discovery import find_gang_scheduler, refuse_to_queue_twice
-from jobcommon.runtime.driver import Driver, Publisher
+from jobcommon.runtime.driver import Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import BackgroundTransport, FlowController
 from jobcommon.runtime.health import serve_health
@@ -84,7 +84,7 @@ class Manager:
         self._frameworks = list(frameworks)
         self.elector = self._make_elector(election_transport or transport) if settings.leader_elect else None
         self.unfenced = MeteredTransport(transport, self.metrics, clock)
-        fenced = FencedTransport(self.unfenced, self.elector) if self.elector is not None else self.unfenced
+        fenced = FencedTransport(self.unfenced, self.elector.held) if self.elector is not None else self.unfenced
         self._transport = self._limited(fenced)
         self.progress_server: ProgressServer | None = None
         self.reports: ReportWriter | None = None
@@ -267,10 +267,9 @@ class Manager:
         settings, clock, transport = self.settings, self.env.clock, self._transport
         controller = JobController(framework, self.env.random, namespace)
         controller.reachable_since = partial(self.reachable_since, framework.plural)
-        executor = self._executor(framework, transport)
-        publisher = Publisher(framework, self.metrics, self.recorder)
+        execute = self._executor(framework, transport).execute
         log = self.log if namespace is None else self.log.bind(namespace=namespace)
-        return Driver(controller, transport, executor, clock, publisher, log, workers=settings.workers)
+        return Driver(controller, transport, execute, clock, self.metrics, self.recorder, log, workers=settings.workers)
 
     def _executor(self, framework: Framework, transport: Transport) -> Executor:
         return Executor(framework, transport, self.flow_controller, self.settings.slow_start_cap, self.env.clock)

@@ -17,35 +17,15 @@ from jobcommon.controller.barrier import Barrier
 from jobcommon.controller.expectations import TIMEOUT, Creation
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.result import Result, Work
-from jobcommon.controller.telemetry import Telemetry
 from jobcommon.runtime import logging
 from jobcommon.runtime.discovery import holder_of
-from jobcommon.runtime.driver import RIVAL_SECONDS, Driver, Publisher
+from jobcommon.runtime.driver import RIVAL_SECONDS, Driver
 from jobcommon.runtime.executor import Executor
 from jobcommon.runtime.flow_control import FlowController
+from jobcommon.runtime.metrics import Metrics
+from jobcommon.runtime.recorder import Recorder
 from tests.runtime.fakes import TESTJOB, ScriptedTransport, a_job, quiet_log, refusal, reply, turns
 from tests.runtime.world import JOBS, World, operating, world_with_testjobs
-
-
-class Kept(Publisher):
-    """Keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.finishes: list[tuple[Work, Telemetry]] = []
-        self.failures = self.lapses = 0
-        self.waits: list[float] = []
-
-    def waited(self, seconds: float) -> None:
-        self.waits.append(seconds)
-
-    def finished(self, work: Work, telemetry: Telemetry, seconds: float) -> None:
-        self.finishes.append((work, telemetry))
-
-    def failed(self) -> None:
-        self.failures += 1
-
-    def lapsed(self, count: int) -> None:
-        self.lapses += count
 
 
 class Obstacle:
@@ -79,16 +59,20 @@ class Bench:
         self.clock = world.clock
         self.controller = JobController(TESTJOB, Random(5).random)
         self.executor = Obstacle(world)
-        self.publisher = Kept()
+        self.metrics = Metrics(process=False)
         self.driver = Driver(
             self.controller,
             transport or world.transport,
-            self.executor,
+            self.executor.execute,
             world.clock,
-            self.publisher,
+            self.metrics,
+            Recorder(world.transport, world.clock, quiet_log()),
             quiet_log(),
             workers=workers,
         )
+
+    def measured(self, name: str) -> float:
+        return self.metrics.registry.get_sample_value(name, {"framework": TESTJOB.name}) or 0.0
 
     def has(self, name: str) -> Callable[[], bool]:
         return lambda: any(p["metadata"]["name"] == f"{name}-worker-0" for p in self.world.pods())
@@ -134,12 +118,11 @@ async def test_what_raises_costs_its_own_key_a_back_off(world: World, monkeypatc
         world.ok("POST", JOBS, a_job("bad"))
         world.ok("POST", JOBS, a_job("good"))
         await bench.clock.until(bench.has("good"))
-        await bench.clock.until(lambda: bench.publisher.failures >= 3)
+        await bench.clock.until(lambda: bench.measured("training_operator_reconcile_errors_total") >= 3)
         assert bench.has("bad")() == (what == "finish")
         monkeypatch.undo()
         bench.executor.raises.clear()
-        bench.publisher.finishes.clear()
-        await bench.clock.until(lambda: "bad" in [work.name for work, _ in bench.publisher.finishes], step=1)
+        await bench.clock.until(lambda: not bench.controller.queue.failing, step=1)
         await bench.clock.until(bench.has("bad"), step=1)
 
 
@@ -170,7 +153,7 @@ async def test_a_write_that_is_never_seen_is_logged_and_counted(world: World) ->
         bench.controller.expectations.expect(job.uid, Creation("pods", "lost"), bench.clock.monotonic())
         bench.controller.resync()
         await bench.clock.advance(TIMEOUT)
-        assert bench.publisher.lapses == 1
+        assert bench.measured("training_operator_lapsed_expectations_total") == 1
 
 
 async def test_no_more_plans_are_under_way_than_there_are_workers(world: World) -> None:
@@ -198,7 +181,8 @@ async def test_an_idle_driver_sleeps(world: World, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(bench.controller, "begin", lambda moment: begins.append(moment) or begin(moment))
         await bench.clock.advance(100)
         assert len({moment.monotonic for moment in begins}) <= 3
-        assert max(bench.publisher.waits) < 1
+        waits = {"name": TESTJOB.name}
+        assert (bench.metrics.registry.get_sample_value("workqueue_queue_duration_seconds_sum", waits) or 0.0) < 1
 
 
 async def test_a_driver_whose_workers_are_busy_sleeps_though_a_timer_is_due(

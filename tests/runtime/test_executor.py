@@ -94,17 +94,6 @@ def work(*actions: Action, orphans_of: str | None = None, **plan_fields: Any) ->
     return Work("default", "train", UID, plan, read_job(TESTJOB, raw), raw, orphans_of)
 
 
-class Lease:
-    """A fence that opens for so many questions."""
-
-    def __init__(self, times: int) -> None:
-        self.times = times
-
-    def held(self) -> bool:
-        self.times -= 1
-        return self.times >= 0
-
-
 def executor(transport: Transport, **more: Any) -> Executor:
     return Executor(TESTJOB, transport, FlowController(more.pop("concurrency", 100)), **more)
 
@@ -511,7 +500,8 @@ async def test_a_process_that_was_suspended_reads_the_job_before_it_creates(case
 
 async def test_the_lease_is_asked_before_each_write() -> None:
     transport = ScriptedTransport().on("POST", POD, reply({}, 201))
-    result = await run(FencedTransport(transport, Lease(2)), work(*pods(7), status=STATUS))
+    answers = iter((True, True))
+    result = await run(FencedTransport(transport, lambda: next(answers, False)), work(*pods(7), status=STATUS))
     assert len(transport.made("POST")) == 2
     assert result.status_error is not None
 

@@ -5,6 +5,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from structlog.contextvars import bound_contextvars
 
 from jobcommon.runtime import logging
 
@@ -18,7 +19,7 @@ def lines(out: StringIO) -> list[dict[str, Any]]:
 def test_a_line_in_json_carries_the_context() -> None:
     out = StringIO()
     log = logging.setup("json", "info", out).bind(framework="test")
-    with logging.bound(job="default/train", reconcile_id=7):
+    with bound_contextvars(job="default/train", reconcile_id=7):
         log.info("transition", to="Running")
         log.debug("not shown")
     log.info("afterwards")
