@@ -6,11 +6,13 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from typer.main import get_command
 
+from jobcommon.cli import pod_state, watch
 from jobcommon.cli.main import app
 from jobcommon.cli.manifests import Manifest, load
 from jobcommon.cli.operate import searched_domain
@@ -192,8 +194,12 @@ RUNS: dict[str, tuple[str, str, int, list[str]]] = {
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("what", RUNS)
-def test_a_job_is_run_to_its_end_or_a_limit(what: str, tmp_path: Path) -> None:
+def test_a_job_is_run_to_its_end_or_a_limit(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest, options, code, printed = RUNS[what]
+    # For a job that may be stuck time passes once it is seen why.
+    causes: list[str] = []
+    monkeypatch.setattr(watch, "why", lambda view: causes.append(pod_state.why(view)) or causes[-1])
+    monkeypatch.setattr(watch, "time", SimpleNamespace(monotonic=lambda: 100.0 * any(causes)))
     (tmp_path / "job.yaml").write_text(manifest)
     done = answered("run", "-f", str(tmp_path), *options.split())
     assert (done.returncode, done.stderr) == (code, ""), done.stdout

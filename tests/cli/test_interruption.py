@@ -96,7 +96,7 @@ def test_a_port_that_cannot_be_had_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_terminal_shows_progress_bars_while_they_move(tmp_path: Path) -> None:
-    command = r"printf '50%%\\r60%%\\r'; sleep 1; echo ready"
+    command = rf"printf '50%%\\r60%%\\r'; until [ -e {tmp_path}/seen ]; do sleep 0.05; done; echo ready"
     (tmp_path / "job.yaml").write_text(JOB.replace("trap '' TERM; sleep {marker} & echo ready; wait", command).format())
     leader, follower = pty.openpty()
     process = subprocess.Popen(
@@ -113,6 +113,8 @@ def test_a_terminal_shows_progress_bars_while_they_move(tmp_path: Path) -> None:
         if not piece:
             break
         seen += piece
+        if b"endless-worker-0 | \x1b[0m60%" in seen:
+            (tmp_path / "seen").touch()
     os.close(leader)
     assert process.wait(PATIENCE) == 0
     text = seen.decode(errors="replace")

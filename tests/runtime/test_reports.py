@@ -74,7 +74,7 @@ class Program:
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
 
         def send() -> tuple[int, Json]:
-            connection = http.client.HTTPSConnection(str(self.url.hostname), self.url.port, timeout=5, context=self.context)
+            connection = http.client.HTTPSConnection(str(self.url.hostname), self.url.port, timeout=100, context=self.context)
             connection.request(method, path or self.url.path, payload, headers)
             response = connection.getresponse()
             return response.status, json.loads(response.read())

@@ -21,7 +21,7 @@ options: Any = importlib.import_module("kubeflow.trainer.options")
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore")]
 #: The interpreter of the pods, which has PyTorch; that of this environment has not.
 PODS = ROOT / ".venv" / "bin" / "python"
-SECONDS = int(PATIENCE) // 3
+SECONDS = int(PATIENCE)
 PYTHON = str(PODS if PODS.exists() else sys.executable)
 
 
