@@ -106,7 +106,7 @@ def show_jobs(console: Console, jobs: Sequence[Found], now: float, *, everywhere
             *([clean(unwell.advice if unwell else "")] if wide else []),
         ]
         table.add_row(*([job.namespace] if everywhere else []), *row)
-    console.print(table)
+    _print(console, table)
 
 
 def jobs_as_json(jobs: Sequence[Found], now: float) -> str:
@@ -173,7 +173,7 @@ def show_replicas(console: Console, found: Found, now: float) -> None:
         text = Text(clean(cause.text) if cause is not None else "", style="yellow")
         state = clean(describe(member.raw))
         table.add_row(member.replica, state, str(restarts), human_duration(age), started, pod.node_name or "-", text)
-    console.print(table)
+    _print(console, table)
     there = "the job has finished" if found.status.finished else f"{pod_count(found)} Running"
     lines = [f"{there}; restarts: {found.status.restarts or 0}"]
     lines += [f"progress: {progress}"] if (progress := reported(found.status, now)) else []
@@ -206,3 +206,12 @@ def _first_start(pod: PodView) -> float | None:
 def _table(*titles: str) -> Table:
     columns = [Column(title, no_wrap=title not in ("CAUSE", "DO"), overflow="fold") for title in titles]
     return Table(*columns, box=None, pad_edge=False, header_style="bold")
+
+
+def _print(console: Console, table: Table) -> None:
+    """Without the blanks with which rich fills the last column."""
+    with console.capture() as printed:
+        console.print(table)
+    for line in Text.from_ansi(printed.get().rstrip()).split():
+        line.rstrip()
+        console.print(line, soft_wrap=True)

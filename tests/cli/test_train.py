@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import time
 from dataclasses import replace
@@ -77,6 +78,7 @@ def test_the_list_of_jobs_says_why_one_does_not_run(scenario: str, words: tuple[
     show_jobs(output.console, [seeded.found], seeded.now, everywhere=False)
     row = output.text.splitlines()[1]
     assert [word for word in words if word not in row] == [], row
+    assert re.search(" $", output.text, re.MULTILINE) is None
 
 
 def test_the_list_begins_with_what_is_unwell_and_its_formats_have_all_of_the_cause() -> None:
