@@ -11,7 +11,7 @@ from jobcommon.framework import Framework
 _TWO = "two operators on one kind create pods twice and overwrite each other's status"
 # The clock of this machine and that of the lease's holder may differ.
 _SKEW_SECONDS = 60.0
-_REFERENCE_WEBHOOK = "training-operator"
+_REFERENCE_WEBHOOKS = ("training-operator", "trainer.kubeflow.org")
 
 
 def check_other_operators(
@@ -73,7 +73,7 @@ def _webhooks(state: ClusterState, frameworks: Sequence[Framework]) -> Iterator[
         for hook in configuration.get("webhooks") or ():
             plurals = _asked_about(hook, frameworks)
             service = ((hook.get("clientConfig") or {}).get("service")) or {}
-            if plurals and _REFERENCE_WEBHOOK in f"{name} {service.get('name', '')}":
+            if plurals and any(known in f"{name} {service.get('name', '')}" for known in _REFERENCE_WEBHOOKS):
                 what = f"its webhook {hook.get('name', '')} is asked about {', '.join(plurals)}"
                 why = "it refuses jobs that are valid here, and all jobs once its operator is stopped"
                 yield Finding(Severity.ERROR, f"{kind} {name}", what, why, f"kubectl delete {kind.lower()} {name}")

@@ -19,10 +19,12 @@ from jobcommon.cli.doctor.state import Denied, Right
 from jobcommon.cli.doctor_command import doctor
 from jobcommon.cli.errors import UserError
 from jobcommon.crd import custom_resource_definition
+from jobcommon.framework import Framework
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.mxnet import MXNET
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
+from jobcommon.operators.trainjob import TRAINJOB
 from jobcommon.testutil.cluster import TestCluster, cluster_for
 from jobcommon.testutil.kueue import definitions as kueue_definitions
 
@@ -86,11 +88,11 @@ def lease(name: str, age: float = 5, holder: str = "pod_1", namespace: str = "ku
     }
 
 
-def webhook(name: str, service: str, plural: str) -> Json:
+def webhook(name: str, service: str, plural: str, group: str = "kubeflow.org") -> Json:
     hook = {
         "name": f"hook.{name}",
         "clientConfig": {"service": {"name": service, "namespace": "kubeflow"}},
-        "rules": [{"apiGroups": ["kubeflow.org"], "apiVersions": ["v1"], "resources": [plural], "operations": ["CREATE"]}],
+        "rules": [{"apiGroups": [group], "apiVersions": ["v1"], "resources": [plural], "operations": ["CREATE"]}],
     }
     return {"kind": "ValidatingWebhookConfiguration", "metadata": {"name": name}, "webhooks": [hook]}
 
@@ -116,13 +118,17 @@ REFERENCE = deployment("training-operator", "docker.io/kubeflow/training-operato
 
 @dataclass(frozen=True)
 class Row:
-    """What was read, and the findings in order: severity, and texts that are all in it. `alone`: no lease was renewed."""
+    """What was read, and the findings in order: severity, and texts that are all in it. `alone`: no lease was renewed.
+
+    `more`: further kinds.
+    """
 
     name: str
     read: Mapping[str, Any]
     found: tuple[tuple[Severity, tuple[str, ...]], ...] = ()
     definitions: Mapping[str, Json | None] = field(default_factory=definitions)
     alone: bool = False
+    more: tuple[Framework, ...] = ()
 
 
 def rows() -> Iterator[Row]:
@@ -183,6 +189,10 @@ def _other_operator_rows() -> Iterator[Row]:
     yield Row("the reference's webhook is left", {"webhooks": [
         webhook("validator.training-operator.kubeflow.org", "training-operator", "tfjobs"),
     ]}, ((E, ("is asked about tfjobs", "kubectl delete validatingwebhookconfiguration validator.training-operator")),))
+    trainer = webhook("validator.trainer.kubeflow.org", "kubeflow-trainer", "trainjobs", "trainer.kubeflow.org")
+    yield Row("Trainer's webhook is left", {"webhooks": [trainer]},
+        ((E, ("is asked about trainjobs", "delete validatingwebhookconfiguration validator.trainer.kubeflow.org")),),
+        more=(TRAINJOB,))
     yield Row("webhooks that are no concern of ours", {"webhooks": [
         webhook("policy", "policy", "*"),
         webhook("validator.training-operator.kubeflow.org", "training-operator", "jaxjobs"),
@@ -267,7 +277,7 @@ def _platform_rows() -> Iterator[Row]:
 def test_findings(row: Row) -> None:
     leases = [*row.read.get("leases", ()), *([] if row.alone else [lease("jobcommon-operator")])]
     state = ClusterState(definitions=row.definitions, **{**row.read, "leases": leases})
-    found = examine(state, FRAMEWORKS, _definitions(), NOW)
+    found = examine(state, (*FRAMEWORKS, *row.more), _definitions(), NOW)
     texts = [f"{one.subject} {one.what} {one.why} {one.fix}" for one in found]
     assert len(found) == len(row.found), texts
     for (severity, wanted), one, text in zip(row.found, found, texts, strict=True):
