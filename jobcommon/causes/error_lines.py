@@ -31,7 +31,8 @@ BY_LAUNCHER = re.compile(
     r"Terminating remaining|Execution halted|FAILED$|^\s*(?:raise\b|(?:time|host|rank|exitcode|error_file|traceback) +: )|"
     r"Root Cause|Failures?:|exit status \d+$|^(?:ORTE|PRTE) |reliably start one or more daemons|^collect2: error|"
     r"^(?:Aborted|Segmentation fault|Killed|Terminated)\b|^terminate called |-- Configuring incomplete|^make(?:\[\d+\])?: |"
-    r"^tar: (?:Child|Error is not|Exiting)|aborting job$|The above exception|During handling of|BEGIN failed"
+    r"^tar: (?:Child|Error is not|Exiting)|aborting job$|processes failed to start$|"
+    r"The above exception|During handling of|BEGIN failed"
 )
 _KILLED = re.compile(
     r"exited on signal \d+|terminated with signal SIG|\(SIG\w+\) received|KILLED BY SIGNAL|: line \d+: +\d+ Killed"

@@ -192,7 +192,7 @@ def anywhere(output: Sequence[Line], *, local: bool) -> Cause | None:
         at, groups = clues.place(clue, text)
         line = text[text.rfind("\n", 0, at + 1) + 1 :].lstrip("\n").partition("\n")[0]
         if not line.lstrip().startswith("raise "):
-            return clue.cause(line, groups, local=local)
+            return clue.cause(line.strip("= "), groups, local=local)
     return None
 
 

@@ -35,13 +35,13 @@ _WAITING_WORKER = (
 _SERVING = "the command of {} must run until the other replicas have ended (in a parameter server: server.join())"
 
 
-def in_context(cause: Cause, replica: str, found: Found) -> Cause:
-    """The cause as it is in this job."""
+def in_context(cause: Cause, replica: str, found: Found, container: str = "") -> Cause:
+    """The cause as it is in this job; of the main container unless another is named."""
     if cause.reason == Reason.PEERS_UNREACHABLE:
         return _of_host(cause, replica, found)
     template = template_of(replica, found)
-    if cause.reason == Reason.OOM_KILLED and (limit := _memory_limit(_pod_of(replica, found))):
-        own = _memory_limit(template)
+    if cause.reason == Reason.OOM_KILLED and (limit := _memory_limit(_pod_of(replica, found), container)):
+        own = _memory_limit(template, container)
         given = "" if own else ", which the template does not set: a LimitRange of the namespace does, or a webhook"
         advice = f"{'raise' if own else 'set'} resources.limits.memory, or use a smaller batch or fewer data loader workers"
         return replace(cause, text=cause.text.replace("its limit", f"its limit of {limit}{given}", 1), advice=advice)
@@ -95,8 +95,9 @@ def _pod_of(replica: str, found: Found) -> Mapping[str, Any]:
     return pod if pod is not None else template_of(replica, found)
 
 
-def _memory_limit(pod: Mapping[str, Any]) -> str:
-    """Of its first container, "" if it has none."""
-    containers = mappings_in(mapping_of(pod.get("spec")).get("containers"))
-    first: Mapping[str, Any] = next(iter(containers), {})
+def _memory_limit(pod: Mapping[str, Any], container: str) -> str:
+    """Of the container, "" for the first; "" if it has none."""
+    spec = mapping_of(pod.get("spec"))
+    containers = [one for name in ("containers", "initContainers") for one in mappings_in(spec.get(name))]
+    first: Mapping[str, Any] = next((one for one in containers if container in ("", one.get("name"))), {})
     return str(mapping_of(mapping_of(first.get("resources")).get("limits")).get("memory") or "")

@@ -25,6 +25,7 @@ def refusal_in(message: str) -> Cause | None:
 
 def refusal(what: str, message: str, done: str = "created") -> Cause:
     """Why the API server refuses what was to be `done` with `what`."""
+    message = " ".join(message.split())
     if (quota := _QUOTA.search(message)) is not None:
         advice = f"delete what is not needed, request less, or have the quota raised: kubectl describe quota {quota[1]}"
         cause = Cause(Reason.QUOTA_EXCEEDED, in_short(quota[0]), advice)

@@ -18,7 +18,7 @@ from jobcommon.diagnosis.platform import PLATFORM_ENDS, ended_by_platform
 from jobcommon.diagnosis.pods import ended, of_init, state_of_node
 from jobcommon.diagnosis.starting import stopped
 from jobcommon.reconcile.accounting import failure_of
-from jobcommon.reconcile.ending import PATIENCE_SECONDS, STOPPED, ending_of, last_run
+from jobcommon.reconcile.ending import PATIENCE_SECONDS, STOPPED, decode, ending_of, last_run
 from jobcommon.reconcile.slots import last_is_earlier
 
 # Of ends so close together, consequences of others do not decide.
@@ -164,8 +164,19 @@ def cause_of_failure(found: Found, failure: Failure) -> Cause:
     init = _OF_INIT.search(message)
     said = _OF_INIT.sub("", message)
     cause = by_kubelet or end_of_program(failure.reason, failure.exit_code, said, lines, gone=gone, local=found.local)
-    cause = in_context(cause, failure.replica, found)
+    cause = in_context(cause, failure.replica, found, init[1] if init else "")
+    cause = _after_another(member, cause, found) if member is not None else cause
     return of_init(init[1], cause) if init else cause
+
+
+def _after_another(member: Member, cause: Cause, found: Found) -> Cause:
+    """Of a program that lost a connection: why another container of its pod had failed before."""
+    ending = ending_of(member.pod, found.framework.container, RestartPolicy.NEVER)
+    if ending is None or ending.before is None or not (cause.symptom or cause.reason == Reason.HOST_UNREACHABLE):
+        return cause
+    name, run = ending.before
+    first = end_of_program(decode(run), run.exit_code, run.message, local=found.local)
+    return replace(cause, text=f"its container {name} ended first: {first.text}; then {cause.text}", advice=first.advice)
 
 
 def stopped_before(found: Found) -> list[str]:

@@ -237,7 +237,7 @@ def _cause_of_run(member: Member, found: Found, container: ContainerView, run: T
     cause = end_of_program(decode(run), run.exit_code, run.message, lines, gone=gone, local=found.local)
     if run.reason != "OOMKilled":
         cause = stopped(found.events_of(pod.uid), container.name, run.exit_code, run.finished_at) or cause
-    cause = in_context(cause, member.replica, found)
+    cause = in_context(cause, member.replica, found, container.name)
     if container.name in inits and container.restart_policy != _SIDECAR:
         return of_init(container.name, cause)
     if container.name != main:

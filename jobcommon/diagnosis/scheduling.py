@@ -29,6 +29,8 @@ def unschedulable(
     reason, text = cause.reason, f"cannot be scheduled: {cause.text}"
     if ", " in said and cause.text != in_short(said):
         text += f"; {said}"
+    lacking = dict.fromkeys(_INSUFFICIENT.findall(said))
+    advice = cause.advice.replace(f"({next(iter(lacking), '')})", f"({', '.join(lacking)})")
     if reason == Reason.INSUFFICIENT_RESOURCES and (short := _too_large(said, pod, nodes, pods)) is not None:
         return short
     if reason == Reason.UNTOLERATED_TAINT and "{" not in said and (taints := _taints(pod, nodes)):
@@ -36,7 +38,7 @@ def unschedulable(
         text += f"; the nodes have the taints {listed(taints)}"
     if reason == Reason.NODE_SELECTOR and (wanted := _unlabelled(pod, nodes)):
         text += f"; no node has the label {' or '.join(wanted)}"
-    return Cause(reason, in_short(text), cause.advice, then=SCHEDULER_RETRY)
+    return Cause(reason, in_short(text), advice, then=SCHEDULER_RETRY)
 
 
 def claims_of(spec: Mapping[str, Any]) -> list[str]:

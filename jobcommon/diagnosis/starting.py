@@ -59,7 +59,9 @@ def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
     if reason in ("", "ContainerCreating", "PodInitializing"):
         return None
     tables = ("probe",) if reason == "PostStartHookError" else ("missing", "command")
-    if (cause := revealed(_BY_RUNTIME.sub("", message, count=1), *tables)) is not None:
+    cause = revealed(_BY_RUNTIME.sub("", message, count=1), *tables)
+    # What else is not found is no command.
+    if cause is not None and (cause.reason != Reason.COMMAND_NOT_FOUND or "exec" in message):
         return replace(cause, then=KUBELET_RETRY)
     return Cause(
         Reason.CONTAINER_NOT_CREATED, f"{reason}: {message}" if message else reason, "kubectl describe pod", then=KUBELET_RETRY

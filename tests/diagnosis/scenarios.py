@@ -277,6 +277,12 @@ def init_ended(pod: Pod) -> Pod:
     return pod.waiting("PodInitializing", "").with_init(3)._with(status={"phase": "Failed"})
 
 
+def init_out_of_memory(pod: Pod) -> Pod:
+    made = pod.waiting("PodInitializing", "").with_init(137)._with(spec=pod.raw["spec"], status={"phase": "Failed"})
+    made.raw["status"]["initContainerStatuses"][0]["state"]["terminated"]["reason"] = "OOMKilled"
+    return made
+
+
 def stuck_on(pod: Pod) -> Pod:
     return pod.running().deleting(at=NOW - 400)
 
@@ -595,12 +601,13 @@ SCENARIOS = (
     scenario("exit code 128 of the runtime", "CommandNotFound", "trainn.sh").of(failed(128, reason="StartError", message=NO_COMMAND)),
     scenario("exit code 143", "SIGTERM", "SIGTERM").of(failed(143)),
     scenario("out of memory", "OOMKilled", "more memory than its limit").of(failed(137, reason="OOMKilled")),
+    scenario("out of memory, an init container", "InitContainerFailed", "more memory than its limit of 256Mi (OOMKilled").of(beside(init_out_of_memory, template={"initContainers": [{"name": "prepare", "image": "image", "resources": {"limits": {"memory": "256Mi"}}}]})),
     scenario("out of memory, by a LimitRange", "OOMKilled", "more memory than its limit of 512Mi, which the template does not set").of(limited(failed(137, reason="OOMKilled"), "512Mi")),
     scenario("a Python exception", "PythonException", "RuntimeError", "shapes cannot be multiplied").of(failed(1, lines=TRACEBACK)),
     scenario("launcher cannot reach workers", "PeersUnreachable", "Launcher-0", "Could not resolve hostname demo-worker-1").of(found({"Launcher-0": lambda pod: pod.failed(255, at=NOW - 20), "Worker-0": running}, framework=MPI, policy=None, replicas={"Launcher": 1, "Worker": 1}, run_policy={"backoffLimit": 0}, logs={"demo-launcher-0": SSH, "demo-launcher": SSH})),
     scenario("an address outside of the job", "HostUnreachable", "Worker-1", "no pod of the job is named nosuch.corp").of(failed(1, lines=(*EINOPS[:1], f'torch.distributed.DistNetworkError: {NO_MASTER}')), "the operator sets the address of rank 0 in MASTER_ADDR"),
     scenario("an address that is each replica's own", "PeersUnreachable", "Worker-1").of(failed(1, lines=(*EINOPS[:1], "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (localhost, 23456).")), "the operator sets the address of rank 0 in MASTER_ADDR"),
-    scenario("a server in the same pod that was killed", "HostUnreachable", "Worker-0", "exit code 1: Conn").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 21)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")}), "its container sidecar ended first: exited with code 137"),
+    scenario("a server in the same pod that was killed", "HostUnreachable", "Worker-0", "its container sidecar ended first: killed by SIGKILL (exit code 137)", "; then exit code 1: Conn").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20).with_sidecar(137, NOW - 21)}, replicas={"Worker": 1}, logs={"demo-worker-0": (*EINOPS[:1], "ConnectionRefusedError: [Errno 111] Connection refused")})),
     scenario("a task that did not come", "PeersUnreachable", "Worker-0", "task:2 did not reach the barrier of the coordinator, 2/3 did").of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running, "Worker-2": running}, framework=JAX, replicas={"Worker": 3}, logs={"demo-worker-0": TEXTS["barrier"].splitlines()})),
     scenario("a host of mpirun outside of the job", "HostUnreachable", "Launcher-0", "no pod of the job is named gpu-node-7").of(launched(1, 'Error from server (Forbidden): pods "gpu-node-7" is forbidden: User "system:serviceaccount:default:demo-launcher" cannot get resource "pods" in API group "" in the namespace "default"', "-" * 74, *SSH[1:]), "leave -H, --host and --hostfile out"),
     scenario("the rank that counts the others ends after those that wait for it", "PeersUnreachable", "Master-0 on node node-1: exit code 1: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 2/4").of(found({"Master-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-0": lambda pod: pod.failed(1, at=NOW - 21)}, replicas={"Master": 1, "Worker": 1}, logs={"demo-master-0": (*EINOPS[:1], f'torch.distributed.DistStoreError: {ALONE.replace("1/2", "2/4")}'), "demo-worker-0": (*EINOPS[:1], NO_RANK_0)})),
