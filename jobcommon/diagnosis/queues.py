@@ -61,6 +61,14 @@ def _in_queue(workload: Workload) -> Cause:
     advice, then = _FULL, "Kueue resumes the job when its queue has room for it"
     if workload.spec.get("active") is False:
         advice, then = _ACTIVATE, "nothing, until spec.active of its Workload is true"
+    elif reason == "Inadmissible":
+        advice = "correct what the message names: kubectl get localqueues,clusterqueues"
+        then = "Kueue considers the job again when that has changed"
+    elif workload.has("QuotaReserved") and not workload.has("Evicted"):
+        advice = "see what answers the check: kubectl get admissionchecks"
+        then = "Kueue resumes the job when all its checks are Ready"
+    elif workload.conditions.get("Evicted", {}).get("reason") == "PodsReadyTimeout":
+        advice = "see in the events of its pods why they were not ready in time (waitForPodsReady in Kueue's configuration)"
     text = f"in Kueue's queue {queue}" + (f": {said}" if said else "")
     return Cause(Reason.QUEUED_BY_KUEUE, in_short(text), advice.format(workload=workload.view.name), then=then)
 
@@ -76,8 +84,13 @@ def gang(found: Found, message: str) -> Cause | None:
     placed = waits is None if min_count(group) else str(status.get("phase") or "") not in _NOT_PLACED
     if not awaited and (not group or not waiting or placed):
         return None
+    if (size := size_of(group)) > found.read.total_replicas > 0:
+        text = f"its PodGroup waits for {size} pods, but the job has {found.read.total_replicas}"
+        return Cause(
+            Reason.GANG_PENDING, text, "lower spec.runPolicy.schedulingPolicy.minAvailable", then="nothing, until then"
+        )
     queue = f" in queue {group['spec']['queue']}" if (group.get("spec") or {}).get("queue") else ""
-    many = f" for {size_of(group)} pods at once" if size_of(group) else ""
+    many = f" for {size} pods at once" if size else ""
     since = f" since {waits.since}" if waits is not None and waits.since else ""
     text = f"its PodGroup waits{queue}{since} until there is room{many}" + (f": {_said(waits, waiting)}" if waits else "")
     advice = f"kubectl describe podgroup {found.read.name}; is the gang scheduler running?"

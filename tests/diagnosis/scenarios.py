@@ -504,6 +504,12 @@ WORKLOAD = {
     "spec": {"queueName": "research"},
     "status": {"conditions": [{"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu in flavor a100, 8 more needed"}]},
 }  # fmt: skip
+#: What Kueue says, what is to be done, and the status of the Workload.
+KUEUE = (
+    ("ClusterQueue cq is inactive", "correct what the message names", {"conditions": [{"type": "QuotaReserved", "status": "False", "reason": "Inadmissible", "message": "ClusterQueue cq is inactive"}]}),
+    ("ETA 10m (the admission check prov is Pending)", "kubectl get admissionchecks", {"conditions": [{"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved"}], "admissionChecks": [{"name": "here", "state": "Ready"}, {"name": "prov", "state": "Pending", "message": "ETA 10m"}]}),
+    ("Exceeded the PodsReady timeout", "were not ready in time", {"conditions": [{"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "Exceeded the PodsReady timeout default/w"}, {"type": "Evicted", "status": "True", "reason": "PodsReadyTimeout"}]}),
+)  # fmt: skip
 POD_GROUP = {
     "metadata": {"name": "demo"},
     "spec": {"minMember": 2, "queue": "research"},
@@ -708,6 +714,8 @@ SCENARIOS = (
     scenario("not taken up by Kueue", "QueuedByKueue", "research", "no Workload").of(found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"})),
     scenario("Kueue has no integration of the kind", "QueuedByKueue", "Kueue has no integration of MXJob").of(found(framework=MXNET, replicas={"Worker": 1}, run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "r"})),
     scenario("in Kueue's queue without a Workload of the operator", "QueuedByKueue", "in Kueue's queue research: the label kueue.x-k8s.io/priority-class names WorkloadPriorityClass high, which does not exist").of(found(framework=OWN, labels={"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "high"})),
+    *(scenario(f"in Kueue's queue: {says}", "QueuedByKueue", says, does).of(found(run_policy={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "research"}, workloads=[{**WORKLOAD, "status": status}])) for says, does, status in KUEUE),
+    scenario("PodGroup larger than the job", "GangPending", "its PodGroup waits for 9 pods, but the job has 2", "lower spec.runPolicy").of(found({"Worker-0": lambda pod: pod.unschedulable("x"), "Worker-1": lambda pod: pod}, pod_groups=[{**POD_GROUP, "spec": {"minMember": 9}}])),
     scenario("PodGroup pending", "GangPending", "2 pods at once", "2/2 tasks", "since 2023-11-14T22:10:00Z").of(found({"Worker-0": lambda pod: pod.unschedulable("pod group is not ready, 2 Pending, 2 minAvailable"), "Worker-1": lambda pod: pod}, pod_groups=[POD_GROUP])),
     scenario("Kubernetes' own PodGroup waits", "GangPending", "2 pods at once", "since 2023-11-14T22:10:00Z", "0/4 nodes are available: 4 Insufficient cpu").of(found({"Worker-0": lambda pod: pod.unschedulable("pod group is unschedulable, waiting for minCount pods from a gang"), "Worker-1": lambda pod: pod.unschedulable("0/4 nodes are available: 4 Insufficient cpu.")}, pod_groups=[NATIVE_GROUP])),
     # the API server
