@@ -28,7 +28,7 @@ def examine(state: ClusterState, frameworks: Sequence[Framework], ours: Mapping[
     found = [
         *check_other_operators(state, frameworks, own, now),
         *check_acting(state, own, now),
-        *check_definitions(state, frameworks, ours),
+        *check_definitions(state, frameworks, own, ours),
         *check_platform(state, frameworks, own),
         *unread,
     ]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from jobcommon.cli.doctor.finding import Finding, Severity
+from jobcommon.cli.doctor.operators import OwnOperator
 from jobcommon.cli.doctor.state import ClusterState, Json
 from jobcommon.controller.unstored import children, schema_of_entries
 from jobcommon.crd import custom_resource_definition
@@ -27,15 +28,17 @@ def our_definitions(frameworks: Sequence[Framework]) -> Mapping[str, Json]:
     return {definition_name(framework): custom_resource_definition(framework) for framework in frameworks}
 
 
-def check_definitions(state: ClusterState, frameworks: Sequence[Framework], ours: Mapping[str, Json]) -> Iterator[Finding]:
-    """Of each framework's definition, compared with `ours`."""
+def check_definitions(
+    state: ClusterState, frameworks: Sequence[Framework], own: Sequence[OwnOperator], ours: Mapping[str, Json]
+) -> Iterator[Finding]:
+    """Of each framework's definition, compared with `ours`. One that no installed operator needs may be missing."""
+    running = frozenset[str]().union(*(one.kinds for one in own))
     for framework in frameworks:
         name = definition_name(framework)
-        if name not in state.definitions:
-            continue
-        found = state.definitions[name]
+        found = state.definitions.get(name)
         if found is None:
-            yield _error(framework, "is not installed", f"the API server refuses every {framework.kind}")
+            if name in state.definitions and (not running or framework.kind in running):
+                yield _error(framework, "is not installed", f"the API server refuses every {framework.kind}")
         else:
             yield from _check(framework, found, ours[name])
 

@@ -144,6 +144,8 @@ def _definition_rows() -> Iterator[Row]:
     yield Row("a definition is missing", {},
         ((E, ("tfjobs.kubeflow.org is not installed", "jobcommon crds --framework tensorflow | kubectl apply")),),
         {**definitions(), "tfjobs.kubeflow.org": None})
+    yield Row("a definition is missing that no operator needs", {"deployments": [ours("--framework=pytorch")]}, (),
+        {**definitions(), "tfjobs.kubeflow.org": None})
     yield Row("a version is not served, the stored one",
         {}, ((E, ("mpijobs", "does not serve version v2beta1", "the operator reads this version")),),
         definitions("mpijobs", versions=[
