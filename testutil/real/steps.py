@@ -9,9 +9,13 @@ from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any, Concatenate, ParamSpec
 
+import msgspec
+
 from jobcommon.api.labels import SPARE
+from jobcommon.api.pod import pod_view
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import MERGE_PATCH, Request
+from jobcommon.reconcile.slots import holds_node
 from jobcommon.testutil.real.cluster import OPERATORS
 from jobcommon.testutil.real.containers import ContainerNode
 from jobcommon.testutil.real.run import IMAGE, JOB, PATIENCE, Life, RowError, Run
@@ -59,6 +63,7 @@ async def _shown(row: Run, holds: Callable[[Life], bool], what: str, *pods: str)
 #: Each waits until that is so of the newest pods of some names.
 run = partial(_shown, lambda life: life.runs, "run")
 done = partial(_shown, lambda life: life.phase in ("Succeeded", "Failed"), "have ended")
+set_up = partial(_shown, lambda life: holds_node(pod_view(msgspec.json.encode(life.last))), "are set up and start nothing")
 restarted = partial(_shown, lambda life: life.runs and life.restarts > 0, "are restarted in place")
 ending = partial(_shown, lambda life: life.deleting, "are being deleted")
 pending = partial(_shown, lambda life: any("waiting" in (one.get("state") or {}) for one in life.containers), "wait")
