@@ -88,7 +88,7 @@ def _job(framework: Framework, script: Script, name: str, reports: dict[str, boo
     try:
         counts = counts_of(framework, script.workers)
     except ValueError as error:
-        raise UserError(f"--framework {framework.name}: {error}, in a manifest with -f") from None
+        raise UserError(f"--framework {framework.name}: {error}; a manifest is run with -f") from None
     here, torchrun = script.image is None, script.nproc_per_node is not None
     volumes = [{"name": "script", "configMap": {"name": f"{name}{SCRIPT_SUFFIX}"}}]
     job = job_of(
