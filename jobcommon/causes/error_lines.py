@@ -19,13 +19,14 @@ _NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
 ERROR_LINE = re.compile(
     r"error|exception|fatal|severe|what\(\):|corrupt|smashing|free\(\)|fail|cannot|can't|could not|unable|abort|panic|"
     r"invalid|denied|missing|undefined reference|^[EF]\d{4} \d\d:|not found|not a valid|no such file|unexpected (?:end|EOF)|"
-    r"assert|no space left|unbound variable|killed|not enough slots|timed? ?out",
+    r"MPI_ERR_|assert|no space left|unbound variable|killed|not enough slots|timed? ?out",
     re.IGNORECASE,
 )
 A_WARNING = re.compile(r"(?:\b|_)warn(?:ing)?\b|Warning:|^\[?W\d{4}|\bINFO\b|^I\d{4}|\bDEBUG\b", re.IGNORECASE)
 #: Of launchers and shells, about the processes that they have started; the exit code tells it, too.
 BY_LAUNCHER = re.compile(
     r"^\[(?:mpiexec|proxy)[:@]|^=|\bHYD[A-Z]*_|(?:mpirun|prterun|orterun) (?:noticed|detected|has exited)|MPI_ABORT|"
+    r"MPI_ERRORS_ARE_FATAL|potentially your job|"
     r"Primary job|exited with non-zero|non-zero (?:exit )?(?:status|code)|Per user-direction|Process \d+ exit|"
     r": line \d+: +\d+ [A-Z]|"
     r"Terminating remaining|Execution halted|FAILED$|^\s*(?:raise\b|(?:time|host|rank|exitcode|error_file|traceback) +: )|"
@@ -53,7 +54,7 @@ _EXCEPTION = re.compile(r"(?!(?i:hint|note|tip):)(?P<type>(?:[A-Za-z_]\w*\.)+\w+
 _BAR = re.compile(r".*\d%\|[^\]]*\]\s?(?=[A-Za-z_][\w.]*(?:Error|Exception)\b)")
 _CAUSED, _MEANWHILE = "The above exception was the direct cause", "During handling of the above exception"
 # Tracebacks after these lines belong to clean-up, or were only logged.
-_IGNORED = re.compile(r"Exception ignored in|Error in atexit|--- Logging error ---")
+_IGNORED = re.compile(r"Exception ignored in|Error in (?:atexit|sys)\.|--- Logging error ---")
 # These only report that another process has failed.
 _WRAPPERS = re.compile(
     r"(?:^|\.)(?:ChildFailedError|KeyboardInterrupt|SimplifiedTraceback|UnfilteredStackTrace|RayTaskError|SystemExit|"
@@ -69,7 +70,7 @@ _OVER = re.compile(
     r"\[(?:\w* ?\d|[A-Z]+\])|(?:ERROR|WARNING|INFO|DEBUG|CRITICAL)\b|LAUNCH |[EWIF]\d{4} |\d{4}-\d\d-\d\d|[=-]{6}|\{\"|"
     r"=+> |\++ [\w./]|"
     r"wandb: |make(?:\[\d+\])?: |[^\s:]+: line \d+: |(?:[Ee]rror|FATAL|fatal): |.*\d%\||Stack trace:|"
-    r"Exception ignored|The above exc|During handling"
+    r"Exception (?:ignored|in thread)|Error in (?:atexit|sys)\.|The above exc|During handling"
 )
 _MOST_LINES, _LATEST, _SHORT, _TAIL = 12, 60, 300, 15
 _NCCL, _NODE = "Last error:", "[[{{"

@@ -26,7 +26,7 @@ _DIGITS = re.compile(r"\d")
 _STACK = re.compile(
     r"\s*(?:frame #\d+: |#\d+ +0x|@ +0x|\d+ +0x[0-9a-f]+ |\d+: 0x|\[bt\] |at [\w.$<>]+[(/ ]|\.\.\. \d+ more|goroutine \d+ |"
     r"<omitting python frames>|Extension modules: |Stack ?trace:|(?:Calls|Call sequence): |Call Stack |\t?/\S+\.go:\d+ |"
-    r"\[[^]]*:\d+\] (?:\[ ?\d+\] |\*\*\* |Signal|Failing at)|\*\*\* |"
+    r"\[[^]]*:\d+\] (?:\[ ?\d+\] |\*\*\* (?:Process received|End of)|Signal|Failing at)|\*\*\* |"
     r"(?:Exception raised from|C\+\+ Traceback).*\(most recent call (?:first|last)\):)|.*[\[(]0x[0-9a-f]+(?: in \S+)?[\])]$"
 )
 # Hints that read like errors: of hydra, of env, of torchrun, and of torch, which adds them to each error of CUDA.

@@ -116,7 +116,7 @@ def _end(reason: str, exit_code: int | None, message: str, lines: tuple[str, ...
             return replace(cause, text=f"{code}: {cause.text}{where}", advice=f"see {crash[1]}" if crash else cause.advice)
     if reason in _SIGNALS:
         return _of_signal(reason, code, output, last, local=local)
-    said = "its last lines may say why" if last else _GONE if gone else _SILENT
+    said = "its last lines may say why" if any(line.text for line in output) else _GONE if gone else _SILENT
     if reason.startswith("SIG"):
         return Cause(reason, f"killed by {reason} ({code})", said)
     # A program may use 2 or 255 for another thing, which its last line says.
