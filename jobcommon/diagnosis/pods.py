@@ -42,7 +42,7 @@ def cause_of(member: Member, found: Found, now: float) -> Cause | None:
     if pod.deletion_time is not None:
         return _terminating(pod, found, now)
     if pod.phase == "Succeeded":
-        return None
+        return _ended_early(member, found, now)
     if pod.phase == "Failed":
         return ended(member, found)
     if not pod.scheduled:
@@ -61,6 +61,15 @@ def cause_of(member: Member, found: Found, now: float) -> Cause | None:
         if cause is not None:
             return cause
     return _slow(member, found, now) if pod.phase == "Pending" else None
+
+
+def _ended_early(member: Member, found: Found, now: float) -> Cause | None:
+    """That a server has ended, if those that it serves still run a while later."""
+    ends = [c.state.finished_at or now for c in member.pod.containers if isinstance(c.state, Terminated)]
+    served = any(m.pod.phase == "Running" and not found.framework.serves(m.replica.rpartition("-")[0]) for m in found.members)
+    late = now - max(ends, default=now) > RELAPSE_SECONDS
+    serves = found.framework.serves(member.replica.rpartition("-")[0])
+    return without_error(member.replica, found) if serves and served and late else None
 
 
 def ended(member: Member, found: Found) -> Cause:
