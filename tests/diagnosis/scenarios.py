@@ -487,10 +487,20 @@ def both_running(**scenario: Any) -> Found:
 
 
 def deleted_with(finalizer: str) -> Found:
-    """A job that is deleted and has a finalizer of another controller."""
+    """A job in the namespace team that is deleted and has a finalizer of another controller."""
     made = both_running()
-    metadata = {**made.job["metadata"], "deletionTimestamp": format_time(NOW - 60), "finalizers": [finalizer]}
+    metadata = {
+        **made.job["metadata"],
+        "namespace": "team",
+        "deletionTimestamp": format_time(NOW - 60),
+        "finalizers": [finalizer],
+    }
     return replace(made, job={**made.job, "metadata": metadata})
+
+
+def on_record(before: Found, **status: Any) -> Found:
+    """The job with these fields of its status."""
+    return replace(before, job={**before.job, "status": {**before.job["status"], **status}})
 
 
 RAISED = [event("uid-demo", "InternalError", "KeyError: 'size'")]
@@ -738,7 +748,7 @@ SCENARIOS = (
     scenario("the operator died before a pod ended", "NoOperator", "Worker-1 ended 18 min ago", now=NOW + 1080).of(then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)})),
     scenario("a pod was deleted while no operator was running", "Deleted", "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 failed because of it", now=NOW + 1080).of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": deleted}, logs={"demo-worker-0": RESET})),
     scenario("all restart, and one takes long to stop", "SIGKILL", "Worker-1", now=NOW + 100).of(failed(137, policy="OnFailure", run_policy={"restartScope": "Job"})),
-    scenario("another's finalizer on the job", "Deleting", "example.com/hold").of(deleted_with("example.com/hold")),
+    scenario("another's finalizer on the job", "Deleting", "example.com/hold", "kubectl -n team patch pytorchjob demo").of(deleted_with("example.com/hold")),
     scenario("another's finalizer on a pod", "FinalizerStuck", "example.com/hold").of(beside(held_by_another)),
     scenario("another controller's", "ManagedElsewhere", "multikueue").of(found(operator=False, run_policy={"managedBy": "kueue.x-k8s.io/multikueue"})),
     # nothing is wrong
@@ -752,6 +762,9 @@ SCENARIOS = (
     # what is in the answer, too
     scenario("nodes that are avoided", "SIGKILL").of(found({"Worker-0": lambda pod: pod.failed(137), "Worker-1": lambda pod: pod.failed(1)}, policy="OnFailure", run_policy={"nodeLossSeconds": 30}), "new pods avoid node node-1: 2 pods failed or were lost there"),
     scenario("a pod that may run twice", "NodeDoesNotAnswer").of(found({"Worker-0": running, "Worker-1": stuck_on}, run_policy={"nodeLossSeconds": 30}), "kubectl annotate pod demo-worker-1 kueue.x-k8s.io/safe-to-forcefully-delete=true"),
+    scenario("what restarted a job that runs again", "Running").of(on_record(both_running(), restarts=2, lastRestartCause="Worker-1: RuntimeError: cudnn handle lost"), "last restarted because Worker-1: RuntimeError: cudnn handle lost"),
+    scenario("a deletion whose events are gone", "Deleted", "Worker-1").of(on_record(replace(deleted_peer(), events=()), lastRestartCause="Worker-1: Deleted on node node-2", lastRestartTime=format_time(NOW - 22))),
+    *(scenario(f"what follows a failure under {policy}", "ProgramFailed").of(then(found({"Worker-0": running, "Worker-1": running}, policy=policy), {"Worker-1": lambda pod: pod.failed(1, at=NOW - 1)}), follows) for policy, follows in (("Never", "the job fails"), ("OnFailure", "the operator replaces the pod"))),
     scenario("torchrun alone, while it runs", "Running").of(both_running(**NO_RENDEZVOUS), "torchrun has no rendezvous"),
     scenario("scaled in vain", "Running").of(both_running(events=SCALED), SCALED[0]["message"]),
     scenario("no room, and a node that comes", "InsufficientResources").of(found({"Worker-0": running, "Worker-1": lambda pod: pod.unschedulable("0/3 nodes are available: 3 Insufficient cpu.")}, events=[event("uid-demo-worker-1", "TriggeredScaleUp", "pod triggered scale-up: [{gpu 2->3 (max: 5)}]", warning=False)]), "the cluster autoscaler adds a node: pod triggered scale-up: [{gpu 2->3 (max: 5)}]"),

@@ -4,7 +4,6 @@
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,8 +33,6 @@ from tests.diagnosis.scenarios import (
     Scenario,
     attempts,
     both_running,
-    deleted_peer,
-    deleted_with,
     elastic,
     event,
     failed,
@@ -213,12 +210,6 @@ def test_a_pod_that_is_deleted_later_is_not_explained_by_a_failure_that_was_rest
     assert (made().reason, made().replicas) == ("Deleted", ("Worker-0",))
 
 
-def test_commands_are_for_the_namespace_of_the_job() -> None:
-    made = deleted_with("example.com/hold")
-    made.job["metadata"]["namespace"] = "team"  # type: ignore[index]
-    assert "kubectl -n team patch pytorchjob demo" in diagnose(made, NOW).advice
-
-
 def test_nothing_is_said_of_the_log_of_a_peer_that_is_stopped_for_a_restart() -> None:
     pods = {"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": running}
     lost = found(pods, policy="OnFailure", run_policy={"restartScope": "Job"}, logs={"demo-worker-0": RESET})
@@ -233,33 +224,8 @@ def test_what_the_platform_says_is_no_line_of_the_program() -> None:
     assert (made.lines, made.node) == ((), "node-1")
 
 
-@pytest.mark.parametrize(("policy", "then"), [("Never", "the job fails"), ("OnFailure", "the operator replaces the pod")])
-def test_what_follows_is_what_the_restart_policy_says(policy: str, then: str) -> None:
-    before = found({"Worker-0": running, "Worker-1": running}, policy=policy)
-    after = found({"Worker-0": running, "Worker-1": lambda pod: pod.failed(1, at=NOW - 1)}, policy=policy)
-    assert diagnose(replace(after, job=before.job), NOW).then.startswith(then)
-
-
-def test_a_deletion_is_named_when_the_events_are_gone() -> None:
-    known = deleted_peer()
-    status = {
-        **known.job["status"],
-        "lastRestartCause": "Worker-1: Deleted on node node-2",
-        "lastRestartTime": format_time(NOW - 22),
-    }
-    made = diagnose(replace(known, events=(), job={**known.job, "status": status}), NOW)
-    assert (made.reason, made.replicas) == ("Deleted", ("Worker-1",))
-
-
 def test_the_kubelet_restarts_what_failed_in_its_pod() -> None:
     made = next(one for one in SCENARIOS if one.name == ATTEMPTS[0][0]).found
     pods = {"Worker-0": running, "Worker-1": lambda pod: pod.restarted_after(1)}
     assert replacement(found(pods, policy="OnFailure"), NOW) == ("the kubelet restarts the container", None)
     assert replacement(made, NOW)[0].startswith("the operator replaces the pod")
-
-
-def test_a_job_that_runs_again_says_why_it_was_restarted_last() -> None:
-    before = both_running()
-    status = {**before.job["status"], "restarts": 2, "lastRestartCause": "Worker-1: RuntimeError: cudnn handle lost"}
-    made = diagnose(replace(before, job={**before.job, "status": status}), NOW)
-    assert (made.reason, made.evidence[1]) == ("Running", "last restarted because Worker-1: RuntimeError: cudnn handle lost")
