@@ -29,6 +29,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.trainjob import TRAINJOB
 from jobcommon.testutil.builders import START, job_manifest
 from jobcommon.testutil.cluster import cluster_for, failed, has
+from jobcommon.testutil.polling import polled
 from tests.cli.commands import PATIENCE, answered, cluster_up, started
 from tests.cli.train_cluster import Output, api_for, reader, shell_job
 from tests.diagnosis.scenarios import SCENARIOS
@@ -144,16 +145,20 @@ async def test_the_logs_and_the_cause_of_a_job_whose_pods_are_gone() -> None:
 
 @pytest.mark.cluster
 async def test_logs_of_all_replicas_over_restarts(tmp_path: Path) -> None:
-    flag = tmp_path / "flag"
+    flag, seen = tmp_path / "flag", tmp_path / "seen"
     command = (
-        f"echo hello; echo; printf '1%%\\r'; printf 'world\\n'; if [ -e {flag} ]; then exit 0; else touch {flag}; exit 3; fi"
+        "echo hello; echo; printf '1%%\\r'; printf 'world\\n'; "
+        f"[ -e {flag} ] || {{ touch {flag}; exit 3; }}; until [ -e {seen} ]; do sleep 0.05; done"
     )
     async with cluster_for(PYTORCH) as cluster, api_for(cluster.cluster) as api:
         await cluster.create(PYTORCH, shell_job(command, policy="OnFailure", backoffLimit=2))
         await cluster.until("pods", "demo-worker-0", lambda _: True)
         output, notes = Output.make(), Output.make()
         job = await find_job(api, "demo")
-        await follow_logs(api, job, Selection(), output.console, notes.console)
+        following = asyncio.create_task(follow_logs(api, job, Selection(), output.console, notes.console))
+        await polled(lambda: asyncio.sleep(0, output.text.count("world") == 2))
+        seen.touch()
+        await following
         assert output.text == "Worker-0 | hello\nWorker-0 | \nWorker-0 | world\n" * 2
         assert "Succeeded" in notes.text
         job = await find_job(api, "pytorchjob/demo")
