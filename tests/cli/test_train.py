@@ -156,7 +156,11 @@ async def test_logs_of_all_replicas_over_restarts(tmp_path: Path) -> None:
         output, notes = Output.make(), Output.make()
         job = await find_job(api, "demo")
         following = asyncio.create_task(follow_logs(api, job, Selection(), output.console, notes.console))
-        await polled(lambda: asyncio.sleep(0, output.text.count("world") == 2))
+
+        async def twice() -> bool:
+            return output.text.count("world") == 2
+
+        await polled(twice)
         seen.touch()
         await following
         assert output.text == "Worker-0 | hello\nWorker-0 | \nWorker-0 | world\n" * 2
