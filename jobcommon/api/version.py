@@ -18,12 +18,9 @@ def version_priority(version: str) -> tuple[int, int, int, int, str]:
     return (0, _LEVELS[level], -int(major), -int(minor or 0), "")
 
 
-_DIGITS = frozenset("0123456789")
-
-
 def is_valid(version: str) -> bool:
     """Whether `version` can be compared. "", "0" and anything but plain digits cannot."""
-    return bool(version) and version[0] != "0" and _DIGITS.issuperset(version)
+    return version.isascii() and version.isdecimal() and version[0] != "0"
 
 
 def is_older(version: str, than: str) -> bool:

@@ -21,7 +21,6 @@ from typing import Generic
 
 import msgspec
 
-from jobcommon.api.version import is_older
 from jobcommon.api.view import identity
 from jobcommon.cache import wire
 from jobcommon.cache.backoff import Backoff
@@ -69,7 +68,7 @@ class Informer(Generic[T]):
         self._backoff = Backoff(random)
         self._watching = False
         self._not_before = float("-inf")
-        self._version = ""
+        self._watched_from = ""
         self._unpaged = False
         self._list_version = ""
         self._continue = ""
@@ -78,7 +77,6 @@ class Informer(Generic[T]):
         self._undecoded: dict[Key, str] = {}
         self._streaming = False
         self._heard_at = 0.0
-        self._progressed = False
         self._silences = 0
         self.unreadable = 0
         """The number of objects and events skipped since the start."""
@@ -105,7 +103,7 @@ class Informer(Generic[T]):
             return Fetch(self._list_request())
         self._requested_at = self._heard_at = now
         self._streaming = True
-        self._progressed = False
+        self._watched_from = self.store.resource_version
         return Stream(self._watch_request())
 
     def received(self, response: Response, now: float) -> Batch[T]:
@@ -138,7 +136,6 @@ class Informer(Generic[T]):
             if event.type == "BOOKMARK":
                 version = wire.bookmark(event.object).metadata.resource_version or ""
                 self._heard_at = now
-                self._advance(version)
                 self.store.advance(version)
                 return Batch()
         except msgspec.DecodeError as error:
@@ -199,7 +196,7 @@ class Informer(Generic[T]):
     def _watch_request(self) -> Request:
         seconds = MIN_WATCH_SECONDS + int(MIN_WATCH_SECONDS * self._random())
         watch = (("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(seconds)))
-        return Request("GET", self._path, (*self._query, *watch, ("resourceVersion", self._version)))
+        return Request("GET", self._path, (*self._query, *watch, ("resourceVersion", self._watched_from)))
 
     def _read(self, data: bytes, kind: str = "ADDED") -> T | Unreadable:
         """The object of an event of that type."""
@@ -226,24 +223,17 @@ class Informer(Generic[T]):
     def _event(self, kind: str, data: bytes) -> Batch[T]:
         found = self._read(data, kind)
         if not isinstance(found, Unreadable):
-            self._advance(found.resource_version)
             return Batch(tuple(self.store.remove(found, found) if kind == "DELETED" else self.store.upsert(found)))
         if (known := found.identity) is None:
             return Batch(unreadable=(found,))
-        self._advance(known.resource_version)
         # A deletion counts even if the final state cannot be read.
         if kind == "DELETED":
             return Batch(tuple(self.store.remove(known, None)))
         self.store.advance(known.resource_version)
         return Batch(unreadable=(found,))
 
-    def _advance(self, version: str) -> None:
-        if version and version != self._version and not is_older(version, self._version):
-            self._version = version
-            self._progressed = True
-
     def _complete(self, unreadable: tuple[Unreadable, ...]) -> Batch[T]:
-        version = self._version = self._list_version
+        version = self._list_version
         changes = self.store.replace(self._objects, version, self._undecoded)
         self.last_error = None
         self.synced = self._watching = True
@@ -257,7 +247,7 @@ class Informer(Generic[T]):
         self._continue = self._list_version = ""
 
     def _lived(self, now: float) -> bool:
-        return self._progressed or now - self._requested_at >= MIN_WATCH_LIFE
+        return self.store.resource_version != self._watched_from or now - self._requested_at >= MIN_WATCH_LIFE
 
     def _list_refused(self, error: StatusError, now: float) -> None:
         self.last_error = error
