@@ -1,7 +1,7 @@
 """A queue with priority levels and round-robin over flows: a flow with many items cannot starve one with few."""
 
 from collections import OrderedDict, deque
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -26,11 +26,11 @@ class FairQueue(Generic[T]):
         self._levels[level].append(flow, item)
         self._length += 1
 
-    def has(self, level: int, without: Collection[Hashable] = ()) -> bool:
+    def has(self, level: int, without: Set[Hashable] = frozenset()) -> bool:
         """Whether a level has items that are not of the flows `without`."""
         return self._levels[level].has(without)
 
-    def pop(self, levels: Iterable[int] | None = None, without: Collection[Hashable] = ()) -> T:
+    def pop(self, levels: Iterable[int] | None = None, without: Set[Hashable] = frozenset()) -> T:
         """Remove and return the next item, of one of `levels` if given, and not of the flows `without`: of the first part of a
         flow. Raises StopIteration if there is none.
         """
@@ -86,11 +86,11 @@ class RoundRobin(Generic[T]):
             items.append(item)
         self._length += 1
 
-    def has(self, without: Collection[Hashable] = ()) -> bool:
+    def has(self, without: Set[Hashable] = frozenset()) -> bool:
         """Whether there are items that are not of the flows `without`."""
-        return any(name not in without for name in self._flows) if without else self._length > 0
+        return not self._flows.keys() <= without
 
-    def pop(self, without: Collection[Hashable] = ()) -> T:
+    def pop(self, without: Set[Hashable] = frozenset()) -> T:
         """Remove and return the next item, not of the flows `without`; its flow moves behind the others.
 
         Raises StopIteration if there is none.
