@@ -270,7 +270,8 @@ async def test_init_containers_and_sidecars(local: Cluster) -> None:
          "startupProbe": {"exec": {"command": ["grep", "-q", "side", "/e/log"]}, "periodSeconds": 1}},
         {"name": "two", "image": "none", "command": ["sh", "-c", "echo two >> /e/log"], "volumeMounts": mount},
     ]  # fmt: skip
-    spec = {"initContainers": inits, "volumes": [{"name": "e", "emptyDir": {}}]}
+    # Long enough to end by SIGTERM on a busy machine.
+    spec = {"initContainers": inits, "volumes": [{"name": "e", "emptyDir": {}}], "terminationGracePeriodSeconds": 100}
     await local.create(shell("p", "cat /e/log", spec=spec, volumeMounts=mount))
     found = await local.ended("p")
     assert await local.logs("p") == "one\nside\ntwo\n"
@@ -321,7 +322,7 @@ async def test_a_deleted_pod_has_its_last_status_before_its_last_delete(local: C
 
 async def test_liveness_restarts_and_readiness_reports(local: Cluster) -> None:
     probe = {"exec": {"command": ["test", "-e", "/e/dead"]}, "periodSeconds": 1, "failureThreshold": 1}
-    spec = {"restartPolicy": "Always", "volumes": [{"name": "e", "emptyDir": {}}]}
+    spec = {"restartPolicy": "Always", "volumes": [{"name": "e", "emptyDir": {}}], "terminationGracePeriodSeconds": 100}
     mount = [{"name": "e", "mountPath": "/e"}]
     await local.create(shell("live", "sleep 1000", spec=spec, livenessProbe=probe, volumeMounts=mount))
     port = {"containerPort": 18080, "name": "http"}
