@@ -76,7 +76,7 @@ def _config_volume(job: Job, modes: Mapping[str, int]) -> Manifest:
 
 def _kubectl_delivery(job: Job, pod_spec: Mapping[str, Any]) -> Manifest:
     """Copies kubectl into the launcher, whose image need not have it. Pod Security "restricted" admits it."""
-    copy = f'cp "$(command -v kubectl)" {KUBECTL}'
+    copy = f'path=$(command -v kubectl || kubectl) && cp "$path" {KUBECTL}'
     amounts = {"cpu": "100m", "memory": "512Mi"}
     return {
         "name": "kubectl-delivery",
