@@ -292,10 +292,12 @@ def _message(lines: Sequence[str], first: str) -> tuple[list[str], int]:
         node = next((at for at, line in enumerate(lines) if line.strip().startswith(_NODE)), 0)
         said = next((line for line in reversed(lines[1:node]) if line.strip() and "a previous operation" not in line), "")
         return [first, said], node
+    # Of an exception whose first line says nothing the message is in the paragraphs below.
+    below = _EXCEPTION.fullmatch(first.strip()) is not None and first.strip().endswith(":")
     for at, line in enumerate(lines[1:], 1):
         open_end = found[-1].rstrip().endswith((":", ",", ".call().")) or (len(found) == 1 and "(Request ID: " in first)
         if not line.strip():
-            if open_end:
+            if open_end or below:
                 continue
             break
         over = _OVER.match(line) or BY_LAUNCHER.search(line) or first.startswith("KeyError: ")

@@ -152,8 +152,8 @@ def _of_error(output: Sequence[Line], *, local: bool) -> Cause | None:
     if other is not None and rank is not None and other.reason == Reason.WORKER_PROCESS_KILLED:
         return replace(other, text=f"rank {rank[1]} failed first, with exit code {rank[2]}: {other.text}")
     if other is not None and (cause is None or not other.symptom):
-        before = f"{in_short(error.text, 200)}: " if error is not None and error.python else ""
-        return replace(other, text=f"{before}{other.text}")
+        own = in_short(error.text, 200) if error is not None and error.python else ""
+        return replace(other, text=own if other.text in own else f"{own}: {other.text}" if own else other.text)
     if cause is not None:
         return cause
     if rank is not None:
