@@ -22,7 +22,6 @@ from jobcommon.testutil.frameworks import SCALED_JOB
 from tests.architecture.source import ROOT
 from tests.diagnosis.scenarios import (
     ATTEMPTS,
-    EMPTY,
     NOT_STOPPED,
     NOW,
     RESET,
@@ -31,13 +30,11 @@ from tests.diagnosis.scenarios import (
     STOPPED,
     TEXTS,
     Scenario,
-    attempts,
     both_running,
     elastic,
     event,
     failed,
     found,
-    removed,
     running,
     stopping,
     then,
@@ -123,17 +120,6 @@ def test_a_restart_in_place_says_what_it_waits_for(first: str, second: str, said
     assert ":stopped:" not in str(made)
 
 
-def test_where_the_log_is_gone_what_is_left_and_how_to_keep_it_is_told() -> None:
-    made = diagnose(removed(failed(1, run_policy={"cleanPodPolicy": "All"})), NOW)
-    assert "the log of demo-worker-1 is gone; the status keeps exit code 1, its node node-1" in made.evidence
-    assert "terminationMessagePolicy: File" in made.advice
-    assert "cleanPodPolicy: Running" in made.advice
-    kept = diagnose(removed(failed(1, message="shard 7 is empty")), NOW)
-    assert "the log of demo-worker-1 is gone; the status keeps exit code 1, its node node-1, the message" in kept.evidence
-    assert kept.lines == ("shard 7 is empty",)
-    assert "cleanPodPolicy" not in kept.advice
-
-
 #: by what becomes of an elastic job of three workers: the reason, and what is said of it, of its evidence and of what follows
 RESIZES = {
     "smaller": ("FewerReplicas", "is running with 2 of 3 workers since 2", "condition Running", "requested again for Worker-1"),
@@ -185,13 +171,6 @@ def test_no_object_makes_it_fail(index: int, junk: object) -> None:
     pods = [{**pod, "status": junk} for pod in found.pods]
     made = diagnose(Found(found.framework, {**found.job, "status": junk}, pods, [{"involvedObject": junk}]), NOW)  # type: ignore[dict-item]
     assert made.reason
-
-
-def test_a_job_that_restarts_says_why_while_its_new_pods_start() -> None:
-    found, now = attempts(("Worker-0", 255, EMPTY), restartScope="Job", backoffLimit=2)
-    made = diagnose(found, now)
-    assert (made.reason, made.replicas) == ("PythonException", ("Worker-0",))
-    assert made.then == "Worker-0, Worker-1: is being scheduled; 1 failed runs so far, 3 end the job (backoffLimit 2)"
 
 
 def test_a_pod_that_is_deleted_later_is_not_explained_by_a_failure_that_was_restarted() -> None:
