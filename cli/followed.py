@@ -2,20 +2,14 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from jobcommon.api.status import ConditionType, JobCondition, JobStatus
 from jobcommon.cli.stalls import State
 from jobcommon.diagnosis.reading import TAIL_LINES
 from jobcommon.sdk.following import Target
 
-
-class Key(NamedTuple):
-    """What names a job."""
-
-    kind: str
-    namespace: str
-    name: str
+#: Kind, namespace and name of a job.
+Key = tuple[str, str, str]
 
 
 @dataclass
@@ -36,7 +30,7 @@ class FollowedJob:
     @property
     def key(self) -> Key:
         """What names it."""
-        return Key(self.target.framework.kind, self.target.namespace, self.target.name)
+        return self.target.framework.kind, self.target.namespace, self.target.name
 
     @property
     def title(self) -> str:

@@ -13,7 +13,7 @@ from jobcommon.api import labels
 from jobcommon.api.pod import STOPPING_TAG, PodView, Running, pod_view
 from jobcommon.api.status import read_status
 from jobcommon.cli.display import Display
-from jobcommon.cli.followed import FollowedJob, FollowedPod, Key
+from jobcommon.cli.followed import FollowedJob, FollowedPod
 from jobcommon.cli.pod_state import describe, why
 from jobcommon.cli.stalls import Stall, State
 from jobcommon.client.container_log import ContainerLogs, LogOptions
@@ -146,7 +146,7 @@ class Follower:
         metadata, status = seen.body["metadata"], seen.body.get("status") or {}
         owners = metadata.get("ownerReferences") or ()
         owner: Mapping[str, Any] = next((o for o in owners if o.get("controller")), {})
-        key = Key(owner.get("kind", ""), metadata["namespace"], owner.get("name", ""))
+        key = owner.get("kind", ""), metadata["namespace"], owner.get("name", "")
         pod = self.pods.setdefault(metadata["uid"], FollowedPod(metadata["name"], key))
         containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
         before = pod.state, pod.cause, pod.restarts, pod.gone
