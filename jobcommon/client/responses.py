@@ -1,7 +1,5 @@
 """Error statuses as the API server writes them, and its Retry-After."""
 
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -39,12 +37,9 @@ def status_error(body: bytes | msgspec.Raw, *, code: int, retry_after: float | N
     return StatusError(status.code or code, status.reason or "", status.message or "", retry_after)
 
 
-def response_error(response: Response, now: float | None = None) -> StatusError:
-    """The error of a response with a status of 400 or more.
-
-    `now` is the wall clock in seconds since the epoch, for a Retry-After that is a date; without it a date is ignored.
-    """
-    asked = retry_after(response.headers.get("retry-after"), now)
+def response_error(response: Response) -> StatusError:
+    """The error of a response with a status of 400 or more."""
+    asked = retry_after(response.headers.get("retry-after"))
     error = status_error(response.body, code=response.status, retry_after=asked)
     error.code = response.status
     return error
@@ -60,22 +55,11 @@ def answered(response: Response) -> dict[str, Any]:
         raise StatusError(response.status, message="the answer does not come from an API server") from None
 
 
-def retry_after(header: str | None, now: float | None = None) -> float | None:
-    """The seconds a Retry-After header asks for, from 0 to `MAX_RETRY_AFTER`; None for a missing or unreadable one.
+def retry_after(header: str | None) -> float | None:
+    """The seconds a Retry-After header asks for, at most `MAX_RETRY_AFTER`; None for a missing or unreadable one.
 
-    It holds whole seconds or an HTTP date (RFC 9110, 10.2.3); a date counts from `now` and is ignored without it.
+    API servers write whole seconds. A date, as a proxy may write it, is ignored, as by client-go.
     """
-    if header is None:
-        return None
-    text = header.strip()
-    if text.isascii() and text.isdigit():
-        # int() of thousands of digits is refused by Python, and more than a handful means "long" anyway.
-        return min(float(text[:10]), MAX_RETRY_AFTER)
-    if now is None:
-        return None
-    try:
-        date = parsedate_to_datetime(text)
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
-    seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.fromtimestamp(now, UTC)
-    return min(max(seconds.total_seconds(), 0.0), MAX_RETRY_AFTER)
+    text = (header or "").strip()
+    # int() of thousands of digits is refused by Python, and more than a handful means "long" anyway.
+    return min(float(text[:10]), MAX_RETRY_AFTER) if text.isascii() and text.isdigit() else None

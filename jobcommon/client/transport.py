@@ -8,7 +8,6 @@ it refused because of expired credentials. A write without a response is never r
 import asyncio
 import math
 import ssl
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -100,8 +99,7 @@ class StaticEndpoint:
 class HttpTransport:
     """A `jobcommon.client.request.Transport` over HTTP.
 
-    `concurrency` is the number of connections for requests; streams have their own. `sleep` and `now` (wall clock) are
-    for tests.
+    `concurrency` is the number of connections for requests; streams have their own. `sleep` is for tests.
     """
 
     def __init__(
@@ -112,13 +110,11 @@ class HttpTransport:
         concurrency: int = 64,
         user_agent: str = "jobcommon",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._endpoint = endpoint
         self._timeouts = timeouts
         self._user_agent = user_agent
         self._sleep = sleep
-        self._now = now
         self._pool = Pool(concurrency, timeouts.connect)
         self._origin: _Origin | None = None
 
@@ -152,7 +148,7 @@ class HttpTransport:
                     await self._endpoint.reload()
                 if exchange.status >= 400:
                     await exchange.ended
-                    raise response_error(Response(exchange.status, exchange.body(), exchange.headers), self._now())
+                    raise response_error(Response(exchange.status, exchange.body(), exchange.headers))
             async for chunk in exchange.chunks():
                 for line in splitter.feed(chunk):
                     yield line
@@ -194,7 +190,7 @@ class HttpTransport:
         """The seconds to wait before a retry; None for no retry."""
         if response.status not in (429, 503):
             return None
-        asked = retry_after(response.headers.get("retry-after"), self._now())
+        asked = retry_after(response.headers.get("retry-after"))
         if response.status == 429:
             return DEFAULT_PAUSE if asked is None else asked
         return asked if request.method in IDEMPOTENT else None

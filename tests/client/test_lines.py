@@ -1,7 +1,5 @@
 """Chunks to lines, and Retry-After in all its forms."""
 
-from email.utils import formatdate
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +7,6 @@ from hypothesis import strategies as st
 from jobcommon.client.lines import LineSplitter, SeenLines, last_frame, shown_lines
 from jobcommon.client.request import Response
 from jobcommon.client.responses import MAX_RETRY_AFTER, response_error, retry_after
-
-NOW = 1_760_000_000.0
-
 
 PARTS = [b"a", b"bc", b"\n", b"\n\n", b"d\ne", b"", b"f\r\n", b"\r7%", b"8%\r"]
 
@@ -67,17 +62,13 @@ ASKED: dict[str | None, float | None] = {
     "1.5": None,
     "٣": None,
     "soon": None,
-    "Mon, 99 Foo 2025": None,
-    formatdate(NOW + 9, usegmt=True): 9.0,
-    formatdate(NOW - 9, usegmt=True): 0.0,
-    formatdate(NOW + 1e6, usegmt=True): MAX_RETRY_AFTER,
-    "Thu, 09 Oct 2025 08:53:29 -0000": 9.0,
+    "Thu, 09 Oct 2025 08:53:29 GMT": None,
 }
 
 
 @pytest.mark.parametrize("header", ASKED, ids=lambda header: repr(header)[:30])
 def test_how_long_a_server_asks_us_to_wait(header: str | None) -> None:
-    assert retry_after(header, NOW) == ASKED[header]
+    assert retry_after(header) == ASKED[header]
 
 
 STATUSES: dict[bytes, tuple[str, str, float | None]] = {

@@ -261,8 +261,8 @@ class Links:
 class SimTransport(HttpTransport):
     """The transport of the process `owner`. After `die` nothing gets through, in either direction."""
 
-    def __init__(self, links: Links, owner: str, timeouts: Timeouts, now: Callable[[], float]) -> None:
-        super().__init__(ENDPOINT, timeouts=timeouts, now=now)
+    def __init__(self, links: Links, owner: str, timeouts: Timeouts) -> None:
+        super().__init__(ENDPOINT, timeouts=timeouts)
         self._links = links
         self._owner = owner
         self._response_seconds = timeouts.read

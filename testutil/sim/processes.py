@@ -40,8 +40,8 @@ class Process:
         self.alive = True
         self._frameworks, self._complain = frameworks, complain
         timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
-        self.transport = SimTransport(links, name, timeouts, self.clock.wall)
-        self.election = SimTransport(links, name, ELECTION_TIMEOUTS, self.clock.wall)
+        self.transport = SimTransport(links, name, timeouts)
+        self.election = SimTransport(links, name, ELECTION_TIMEOUTS)
         self._env = Env(self.clock, random.random, identity=f"{name}_{random.getrandbits(32):08x}")
         self.manager: Manager | None = None
         self._task: asyncio.Task[None] | None = None
