@@ -49,8 +49,8 @@ class AsyncJobClient:
         if api_client is None:
             cluster = await find_cluster(kubeconfig, context)
         else:
-            source = ApiClientSource(api_client)
-            cluster = Cluster(source, await source.load())
+            load = ApiClientSource(api_client).load
+            cluster = Cluster(load, await load())
         transport = HttpTransport(cluster)
         try:
             yield cls(transport, namespace or cluster.namespace, kind=kind)

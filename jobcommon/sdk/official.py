@@ -8,7 +8,7 @@ from jobcommon.client.config import Access, access_of
 
 @dataclass(frozen=True, slots=True)
 class ApiClientSource:
-    """A `jobcommon.client.config.Source`: address and credentials of a ``kubernetes.client.ApiClient``.
+    """Address and credentials of a ``kubernetes.client.ApiClient``.
 
     When the API server refuses the token, it is read again, and the hook of the official package renews it.
     """
@@ -16,7 +16,7 @@ class ApiClientSource:
     api_client: Any
 
     async def load(self) -> Access:
-        """See `Source.load`."""
+        """See `jobcommon.client.config.Load`."""
         configuration = self.api_client.configuration
         access = access_of(configuration, "the ApiClient", {}, "default", None, ())
         headers = {setting["key"]: setting["value"] for setting in configuration.auth_settings().values()}
