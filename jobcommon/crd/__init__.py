@@ -3,7 +3,7 @@
 The generated files are in ``charts/crds`` (``make crds`` writes them, a test compares them).
 """
 
-from jobcommon.crd.definition import crd_files, custom_resource_definition, definitions, to_file, to_json
+from jobcommon.crd.definition import crd_files, custom_resource_definition, definitions, to_json
 from jobcommon.crd.strict import field_errors, read_strictly
 
-__all__ = ["crd_files", "custom_resource_definition", "definitions", "field_errors", "read_strictly", "to_file", "to_json"]
+__all__ = ["crd_files", "custom_resource_definition", "definitions", "field_errors", "read_strictly", "to_json"]

@@ -127,11 +127,6 @@ def to_json(crd: Json) -> bytes:
     return text.encode()
 
 
-def to_file(crd: Json) -> str:
-    """The text of a committed CRD: YAML, one field a line."""
-    return to_yaml(crd)
-
-
 def schema(framework: Framework, version: str) -> Json:
     """The schema of one version of the kind, without descriptions of the pod template."""
     if framework.definition is not None:
@@ -141,9 +136,9 @@ def schema(framework: Framework, version: str) -> Json:
 
 
 def crd_files(frameworks: Iterable[Framework]) -> dict[str, str]:
-    """The committed CRDs: file name -> text, one file a kind, as `to_file` writes it."""
+    """The committed CRDs: file name -> text in YAML, one field a line; one file a kind."""
     found = (crd for framework in frameworks for crd in definitions(framework))
-    return {f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml": to_file(crd) for crd in found}
+    return {f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml": to_yaml(crd) for crd in found}
 
 
 def _crd(group: str, kind: str, plural: str, versions: list[Json], *, namespaced: bool = True) -> Json:
@@ -194,15 +189,7 @@ def _count_column(framework: Framework) -> list[Json]:
     if not (kind := framework.scaled_type):
         return []
     text = f"The number of {kind}s in the current attempt, with restartScope Job."
-    return [
-        {
-            "name": f"{kind}s",
-            "type": "integer",
-            "priority": 1,
-            "jsonPath": f".status.attemptReplicas.{kind}",
-            "description": text,
-        }
-    ]
+    return [_column(f"{kind}s", "integer", f".status.attemptReplicas.{kind}", text, priority=1)]
 
 
 def _schema(framework: Framework, version: Version, limit: int) -> Json:
