@@ -38,7 +38,7 @@ class PodRow:
 def pod_row(framework: Framework, member: Member) -> PodRow:
     """One pod."""
     view, spec = member.pod, member.raw.get("spec") or {}
-    main = main_container(framework, member.raw)
+    main = main_container(framework, member.pod)
     states = (state for container in view.containers if container.name == main for state in (container.state, container.last))
     run = next((state for state in states if isinstance(state, Running | Terminated)), None)
     specs = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]

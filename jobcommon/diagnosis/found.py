@@ -136,10 +136,10 @@ class Member:
     raw: Object
 
 
-def main_container(framework: Framework, pod: Object) -> str:
-    """The name of the container of a pod that runs the program."""
-    specs = mappings_in(mapping_of(pod.get("spec")).get("containers"))
-    return framework.container or next((str(one.get("name", "")) for one in specs), "")
+def main_container(framework: Framework, pod: PodView) -> str:
+    """The name of the container of a pod that runs the program, "" if its status has none yet."""
+    names = [one.name for one in sorted(pod.containers, key=lambda one: (one.name != framework.container, one.at))]
+    return next(iter(names), "")
 
 
 def event_view(raw: Object) -> EventView:

@@ -78,7 +78,7 @@ def ended(member: Member, found: Found) -> Cause:
     for reason in filter(None, (pod.reason, pod.disruption)):
         if (cause := ended_by_platform(reason, pod.message)) is not None:
             return cause
-    main = main_container(found.framework, member.raw)
+    main = main_container(found.framework, member.pod)
     for container in sorted((*pod.containers, *pod.init_containers), key=lambda one: (one.restart_policy, one.name != main)):
         run = container.state
         if isinstance(run, Terminated) and run.exit_code != 0:
@@ -219,7 +219,7 @@ def _relapsing(member: Member, found: Found, now: float) -> Cause | None:
 
 def _waits_for_sidecar(member: Member, found: Found) -> Cause | None:
     pod = member.pod
-    main = main_container(found.framework, member.raw)
+    main = main_container(found.framework, member.pod)
     running = [c.name for c in pod.containers if isinstance(c.state, Running)]
     if main not in _succeeded(pod) or not running:
         return None
@@ -237,7 +237,7 @@ def _succeeded(pod: PodView) -> list[str]:
 
 def _cause_of_run(member: Member, found: Found, container: ContainerView, run: Terminated) -> Cause:
     """Why a run of one of its containers failed."""
-    pod, main = member.pod, main_container(found.framework, member.raw)
+    pod, main = member.pod, main_container(found.framework, member.pod)
     if run.exit_code == 0 and container.name == main:
         return without_error(member.replica, found)
     inits = {c.name for c in pod.init_containers}
@@ -298,7 +298,7 @@ def _not_ready(member: Member, found: Found) -> Cause | None:
     running = bool(pod.containers) and all(isinstance(c.state, Running) for c in pod.containers)
     if pod.ready or not running:
         return None
-    events, main = found.events_of(pod.uid), main_container(found.framework, member.raw)
+    events, main = found.events_of(pod.uid), main_container(found.framework, member.pod)
     said = unhealthy(events, main, Reason.READINESS_PROBE_FAILED, Reason.STARTUP_PROBE_FAILED)
     if said is None:
         return None

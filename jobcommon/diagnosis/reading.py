@@ -14,7 +14,7 @@ import msgspec
 from jobcommon.api import gang as workload
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING_API, POD_GROUPS, VOLCANO_API
-from jobcommon.api.pod import Terminated, pod_view
+from jobcommon.api.pod import ContainerView, PodView, Running, Terminated, pod_view
 from jobcommon.api.status import ConditionType, read_status
 from jobcommon.api.timestamp import parse_time
 from jobcommon.causes.printed import telling
@@ -60,14 +60,15 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     unread: dict[str, str] = {}
     named = (await _read(send, {"pods": [pods_request(namespace, name)]}, unread))["pods"][0]
     pods = owned_by(uid, named)
-    troubled = [pod for pod in pods if not _is_well(pod)][:MAX_PODS]
+    views = [pod_view(msgspec.json.encode(pod)) for pod in pods]
+    troubled = [pod for pod, view in zip(pods, views, strict=True) if not _is_well(view)][:MAX_PODS]
     status = read_status(job.get("status"))
     failed = [failure.pod for failure in status.failures if failure.pod]
     # Of pods on record by name: they may be gone, and another one may have their name.
     recorded = dict.fromkeys(failed[:MAX_LOGS])
     about = [f"uid={one['metadata'].get('uid')}" for one in (job, *troubled) if one["metadata"].get("name") not in recorded]
     about += [f"name={name}" for name in recorded]
-    about += [f"name={name}" for name in _missing(framework, job, pods) if name not in recorded] if failed else []
+    about += [f"name={name}" for name in _missing(framework, job, views) if name not in recorded] if failed else []
     about += [f"kind=PersistentVolumeClaim,involvedObject.name={name}" for name in _awaited_claims(troubled)]
     path = collection_path("v1", "events", namespace)
     wanted = {"events": [Request("GET", path, (("fieldSelector", f"involvedObject.{one}"),)) for one in about]}
@@ -76,13 +77,13 @@ async def read_found(framework: Framework, job: Mapping[str, Any], send: Send) -
     in_queue = is_queued(status, job["metadata"].get("labels") or {})
     if in_queue or framework.is_suspended(job):
         wanted["workloads"] = [Request("GET", collection_path(api, "workloads", namespace)) for api in WORKLOAD_APIS]
-    if not pods or any(not (pod.get("spec") or {}).get("nodeName") for pod in pods):
+    if not all(view.node_name for view in views) or not views:
         wanted[POD_GROUPS] = [Request("GET", object_path(api, POD_GROUPS, namespace, name)) for api in POD_GROUP_APIS]
     found = await _read(send, wanted, unread)
     # Which of them hangs is to be found by their lines.
     most = MAX_FAILED_LOGS if status.has(ConditionType.STALLED) else MAX_LOGS
-    last = await _last_lines(send, framework, namespace, sorted(pods, key=_phase), most)
-    logs, gone = await _logs(send, framework, namespace, pods, failed)
+    last = await _last_lines(send, framework, namespace, sorted(views, key=lambda view: view.phase), most)
+    logs, gone = await _logs(send, framework, namespace, views, failed)
     kept, kept_events = await read_kept(send, job) if gone else ({}, [])
     logs |= {pod: shown_lines(kept[pod]) for pod in gone & kept.keys()}
     made = Found(
@@ -114,10 +115,10 @@ async def read_related(framework: Framework, job: Mapping[str, Any], send: Send)
     return {key: answered(answer) for key, answer in found if answer.status < HTTPStatus.BAD_REQUEST}
 
 
-def _missing(framework: Framework, job: Mapping[str, Any], pods: Iterable[Object]) -> list[str]:
+def _missing(framework: Framework, job: Mapping[str, Any], pods: Iterable[PodView]) -> list[str]:
     """The names of pods that the job should have."""
     read = read_job(framework, job)
-    there = {pod["metadata"]["name"] for pod in pods}
+    there = {pod.name for pod in pods}
     return [name for name in map(read.pod_name, read.replicas) if name not in there][:MAX_PODS]
 
 
@@ -155,10 +156,10 @@ async def _read(send: Send, wanted: Mapping[str, Sequence[Request]], unread: dic
 
 
 async def _logs(
-    send: Send, framework: Framework, namespace: str, pods: Sequence[Object], failed: Sequence[str]
+    send: Send, framework: Framework, namespace: str, pods: Sequence[PodView], failed: Sequence[str]
 ) -> tuple[dict[str, list[str]], frozenset[str]]:
     """The last lines of failed runs, by pod: those on record first; and the pods of which nothing can be read any more."""
-    runs = {str(pod["metadata"]["name"]): run for pod in pods if (run := _failed_run(framework, pod))}
+    runs = {pod.name: run for pod in pods if (run := _failed_run(framework, pod))}
     rank = {name: number for number, name in enumerate(dict.fromkeys(failed))}
     chosen = sorted(runs, key=lambda name: rank.get(name, len(rank)))[:MAX_FAILED_LOGS]
     answers = await send([_log(namespace, name, runs[name].container, runs[name].previous) for name in chosen])
@@ -202,45 +203,40 @@ def _lines_of_json(text: str) -> list[Object]:
         return []
 
 
-async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Sequence[Object], most: int) -> dict[str, Any]:
+async def _last_lines(send: Send, framework: Framework, namespace: str, pods: Sequence[PodView], most: int) -> dict[str, Any]:
     """The last lines of some of the pods that run, or whose init container does, and when the last was printed; if none was
     since, when the container was started. Of those that have succeeded, the last lines alone.
     """
     found: dict[str, dict[str, Any]] = {"printed_at": {}, "last_lines": {}, "tails": {}}
     chosen = [(pod, container) for pod in pods if (container := _running(framework, pod))][:most]
     query = (("tailLines", str(FEW_LINES)), ("timestamps", "true"))
-    paths = [f"{object_path('v1', 'pods', namespace, str(pod['metadata']['name']))}/log" for pod, _ in chosen]
-    requests = [Request("GET", path, (("container", name), *query)) for path, (_, name) in zip(paths, chosen, strict=True)]
+    paths = [f"{object_path('v1', 'pods', namespace, pod.name)}/log" for pod, _ in chosen]
+    requests = [Request("GET", path, (("container", one.name), *query)) for path, (_, one) in zip(paths, chosen, strict=True)]
     for (pod, container), answer in zip(chosen, await send(requests) if requests else (), strict=True):
         if answer.status >= 400 or printed_by(answer.body) is None:
             continue
-        name, status = str(pod["metadata"]["name"]), pod.get("status") or {}
+        name = pod.name
         body = with_own_lines(answer.body).decode(errors="replace").removesuffix("\n")
         lines = [line.partition(" ") for line in body.split("\n")] if body else []
         found["tails"][name] = shown_lines("\n".join(line for _, _, line in lines))
         if b"\r" in answer.body.rpartition(b"\n")[2]:
             # A progress bar that goes on. When it has changed is not known.
             continue
-        at = parse_time(lines[-1][0]) if lines else parse_time(status.get("startTime"))
-        if at is not None and status.get("phase") != "Succeeded":
-            found["printed_at"][name] = max(at, _started_at(pod, container) or at)
+        at = parse_time(lines[-1][0]) if lines else pod.start_time
+        if at is not None and pod.phase != "Succeeded":
+            began = container.state.started_at if isinstance(container.state, Running) else None
+            found["printed_at"][name] = max(at, began or at)
             found["last_lines"][name] = next((line.strip() for line in reversed(telling(found["tails"][name]))), "")
     return found
 
 
-def _phase(pod: Object) -> str:
-    return str((pod.get("status") or {}).get("phase"))
-
-
-def _running(framework: Framework, pod: Object) -> str:
-    """The container of a pod whose last lines tell what it does or has done; "" if none runs."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    if status.get("phase") in ("Running", "Succeeded"):
-        containers = [str(one.get("name")) for one in spec.get("containers") or ()]
-        return framework.container if framework.container in containers else next(iter(containers), "")
-    sidecars = {one.get("name") for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"}
-    inits = (one for one in status.get("initContainerStatuses") or () if one.get("name") not in sidecars)
-    return next((str(one.get("name")) for one in inits if "running" in (one.get("state") or {})), "")
+def _running(framework: Framework, pod: PodView) -> ContainerView | None:
+    """The container of a pod whose last lines tell what it does or has done; None if none runs."""
+    if pod.phase in ("Running", "Succeeded"):
+        main = main_container(framework, pod)
+        return next((one for one in pod.containers if one.name == main), None)
+    inits = (one for one in pod.init_containers if one.restart_policy != "Always" and isinstance(one.state, Running))
+    return next(inits, None)
 
 
 async def _operator(send: Send) -> bool | None:
@@ -259,22 +255,9 @@ def _owners(item: Object) -> list[Object]:
     return [owner for owner in item["metadata"].get("ownerReferences") or () if isinstance(owner, dict)]
 
 
-def _is_well(pod: Object) -> bool:
-    status = pod.get("status") or {}
-    if pod["metadata"].get("deletionTimestamp"):
-        return False
-    statuses = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
-    calm = not any(container.get("restartCount") for container in statuses)
-    return status.get("phase") == "Succeeded" or (status.get("phase") == "Running" and ready and calm)
-
-
-def _started_at(pod: Object, container: str) -> float | None:
-    """When that container began to run."""
-    status = pod.get("status") or {}
-    statuses = (one for field in ("containerStatuses", "initContainerStatuses") for one in status.get(field) or ())
-    state = next((one.get("state") or {} for one in statuses if one.get("name") == container), {})
-    return parse_time((state.get("running") or {}).get("startedAt"))
+def _is_well(pod: PodView) -> bool:
+    calm = pod.ready and not any(container.restart_count for container in (*pod.init_containers, *pod.containers))
+    return pod.deletion_time is None and (pod.phase == "Succeeded" or (pod.phase == "Running" and calm))
 
 
 class _FailedRun(NamedTuple):
@@ -285,12 +268,11 @@ class _FailedRun(NamedTuple):
     previous: bool
 
 
-def _failed_run(framework: Framework, pod: Object) -> _FailedRun | None:
-    view, main = pod_view(msgspec.json.encode(pod)), main_container(framework, pod)
-    earlier = last_is_earlier(view)
+def _failed_run(framework: Framework, pod: PodView) -> _FailedRun | None:
+    earlier, main = last_is_earlier(pod), main_container(framework, pod)
     # Sidecars, which the kubelet stops after the program, come last.
     for container in sorted(
-        (*view.init_containers, *view.containers), key=lambda one: (one.restart_policy == "Always", one.name != main)
+        (*pod.init_containers, *pod.containers), key=lambda one: (one.restart_policy == "Always", one.name != main)
     ):
         for run in (container.state, container.last):
             if isinstance(run, Terminated) and run.exit_code and not (earlier and run is container.last):

@@ -109,7 +109,7 @@ async def test_the_last_lines_of_failed_runs_are_read_also_of_one_that_was_start
     again = [{"name": "main", "state": {"running": {}}, "lastState": ended}]
     server = Server(**{
         f"{OURS}/pods": [listing(pod(phase="Running", containerStatuses=again), pod("demo-worker-0"))],
-        f"{OURS}/pods/demo-master-0/log": [Response(200, answer), Response(200, b"")],
+        f"{OURS}/pods/demo-master-0/log": [Response(200, b""), Response(200, answer)],
     })  # fmt: skip
     found = await read_found(PYTORCH, job(), server.send)
     assert (found.logs.get("demo-master-0"), "demo-master-0" in found.gone) == (lines, lines is None)
@@ -180,8 +180,8 @@ async def test_forbidden_reads_are_named_unless_only_administrators_need_them() 
 async def test_the_last_output_of_running_pods_is_dated() -> None:
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "startTime": "2026-01-01T00:00:00Z"}
     pods = [pod(name, phase="Running", **ready) for name in ("demo-master-0", "demo-worker-0", "demo-worker-1")]
-    pods[1]["status"]["containerStatuses"] = [{"name": "pytorch", "state": {"running": {"startedAt": "2026-01-01T00:04:00Z"}}}]
     for one in pods:
+        one["status"]["containerStatuses"] = [{"name": "pytorch", "state": UP}, {"name": "sidecar", "state": UP}]
         one["spec"] = {"containers": [{"name": "sidecar"}, {"name": "pytorch"}], "nodeName": "n"}
     server = Server(**{
         f"{OURS}/pods": [listing(*pods)],
