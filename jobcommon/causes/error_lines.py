@@ -15,7 +15,7 @@ from jobcommon.causes.printed import HEADER, Line, is_hint, is_stack, messages
 MESSAGE, _LINES = 4096, 80
 # Signals that come from outside: what the program printed before does not explain them.
 OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "OOMKilled")
-_NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
+NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
 ERROR_LINE = re.compile(
     r"error|exception|fatal|severe|what\(\):|corrupt|smashing|free\(\)|fail|cannot|can't|could not|unable|abort|panic|"
     r"invalid|denied|missing|undefined reference|^[EF]\d{4} \d\d:|not found|not a valid|no such file|unexpected (?:end|EOF)|"
@@ -124,7 +124,7 @@ def error_in(reason: str, exit_code: int | None, message: str) -> str:
 
 @lru_cache(maxsize=512)
 def _named(reason: str, exit_code: int | None, message: str) -> str:
-    if reason in _NOT_STARTED or exit_code in (None, 126, 127):
+    if reason in NOT_STARTED or exit_code in (None, 126, 127):
         return ""
     lines = messages(message.splitlines()[-_LINES:])
     error = named_error(lines)

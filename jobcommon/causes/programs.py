@@ -13,6 +13,7 @@ from jobcommon.causes.error_lines import (
     BY_LAUNCHER,
     ERROR_LINE,
     FIRST_RANK,
+    NOT_STARTED,
     OUTSIDE,
     Error,
     last_line,
@@ -28,7 +29,6 @@ MISTAKE = "correct the program; its last lines show where"
 _OF_PROGRAM = re.compile(
     r"(?:^|\.)(?:AttributeError|NameError|NotImplementedError|RecursionError|TypeError|UnboundLocalError|ZeroDivisionError)$"
 )
-_NOT_STARTED = ("StartError", "ContainerCannotRun", "RunContainerError")
 _BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")
 _CARRIAGE_RETURN = re.compile(r"(?<=\S)\r(?=: [a-z])")
 # What a shell or Python prints of the signal alone.
@@ -100,9 +100,9 @@ def _end(reason: str, exit_code: int | None, message: str, lines: tuple[str, ...
     last = last_line(output)
     if (cause := _of_line_ends(output)) is not None:
         return replace(cause, text=f"{code}: {cause.text}")
-    started = not (reason in _NOT_STARTED or exit_code in (126, 127) or (output and _BY_RUNTIME.match(output[-1].text)))
+    started = not (reason in NOT_STARTED or exit_code in (126, 127) or (output and _BY_RUNTIME.match(output[-1].text)))
     if not started and not last.endswith(("unbound variable", "not set")):
-        return _no_command(exit_code, message, output, of_shell=reason not in _NOT_STARTED, local=local)
+        return _no_command(exit_code, message, output, of_shell=reason not in NOT_STARTED, local=local)
     cause = _of_error(output, local=local)
     passed_on = cause is not None and cause.reason in (Reason.WORKER_PROCESS_KILLED, Reason.MPI_NOT_STARTED)
     by_shell = cause is not None and reason in _SIGNALS and _OF_SIGNAL.match(cause.text)

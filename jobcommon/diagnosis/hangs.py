@@ -22,12 +22,11 @@ _AFTERWARDS = 3
 _END_IT = "end the program when a thread fails, so that the job fails, too"
 _NUMBER = re.compile(r"\d+")
 _MOST = 3
-_HUNG = "if it hung, see what {} waited for: while it runs, kubectl exec POD -- py-spy dump --pid 1 shows it"
 _ADVICE = {
-    Reason.STALLED: (
-        "with runPolicy.stallAction None its pods stay, and kubectl exec POD -- py-spy dump --pid 1 shows where they wait",
-    ),
-    Reason.DEADLINE_EXCEEDED: (_HUNG, "if it was slow, raise runPolicy.activeDeadlineSeconds, or train for less time"),
+    Reason.STALLED: "with runPolicy.stallAction None its pods stay, and kubectl exec POD -- py-spy dump --pid 1 shows where "
+    "they wait",
+    Reason.DEADLINE_EXCEEDED: "if it was slow, raise runPolicy.activeDeadlineSeconds, or train for less time; if it hung, see "
+    "what {} waited for: while it runs, kubectl exec POD -- py-spy dump --pid 1 shows it",
 }
 
 
@@ -105,8 +104,7 @@ def ended_by_limit(found: Found, reason: Reason, text: str) -> Diagnosis:
     """The diagnosis of a job that a limit has ended, and no replica, with what its replicas printed until then."""
     stopped = {f.replica: f for f in found.status.failures if f.reason == STOPPED}
     tails = {name: said for name, f in stopped.items() if (said := telling((f.message or "").splitlines()))}
-    advice = "; ".join(reversed(_ADVICE[reason]))
-    made = Diagnosis(reason, text, advice=advice.format("each replica"))
+    made = Diagnosis(reason, text, advice=_ADVICE[reason].format("each replica"))
     if not tails:
         return made
     name = straggler(tails) or next(iter(tails))
@@ -118,7 +116,7 @@ def ended_by_limit(found: Found, reason: Reason, text: str) -> Diagnosis:
         lines=tuple(tails[name]),
         replicas=(name,),
         node=stopped[name].node or "",
-        advice=advice.format(name),
+        advice=_ADVICE[reason].format(name),
     )
 
 

@@ -1,9 +1,8 @@
 """Of a replica that lost others, or waited for them: what is known of these, and which of them did not come."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from jobcommon.api import reasons
 from jobcommon.api.job import template_for
@@ -144,14 +143,10 @@ def _before_start(found: Found, replica: Replica, events: Sequence[EventView]) -
         if waited is None:
             return None
         scheduled = waited[1] != reasons.UNSCHEDULABLE
-        return not_started(Waiting(*waited.groups()), ()) if scheduled else _without_node(found, waited[2], pod)
+        return not_started(Waiting(*waited.groups()), ()) if scheduled else unschedulable(waited[2], pod, found.nodes)
     if last.reason == "FailedScheduling":
-        return _without_node(found, last.message, pod)
+        return unschedulable(last.message, pod, found.nodes)
     if last.reason in ("Failed", "BackOff"):
         reason = "ImagePullBackOff" if "pull" in last.message.lower() else "CreateContainerConfigError"
         return not_started(Waiting(reason, "" if "Pull" in reason else last.message.removeprefix("Error: ")), events)
     return not_prepared(events)
-
-
-def _without_node(found: Found, message: str, pod: Mapping[str, Any]) -> Cause:
-    return unschedulable(message, pod, found.nodes)
