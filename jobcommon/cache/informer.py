@@ -75,7 +75,8 @@ class Informer(Generic[T]):
         self._requested_at = 0.0
         self._objects: dict[Key, T] = {}
         self._undecoded: dict[Key, str] = {}
-        self._streaming = False
+        self.streaming = False
+        """Whether the last stream is still wanted."""
         self._heard_at = 0.0
         self._silences = 0
         self.unreadable = 0
@@ -84,14 +85,9 @@ class Informer(Generic[T]):
         """The last error; None once a list has succeeded since."""
 
     @property
-    def streaming(self) -> bool:
-        """Whether the last stream is still wanted."""
-        return self._streaming
-
-    @property
     def deadline(self) -> float | None:
         """When to call `timed_out` unless a line arrives before; None if not streaming."""
-        return self._heard_at + WATCH_SILENCE if self._streaming else None
+        return self._heard_at + WATCH_SILENCE if self.streaming else None
 
     def next(self, now: float) -> Step:
         """The next step. Not to be called while a request is in flight."""
@@ -102,7 +98,7 @@ class Informer(Generic[T]):
                 self._requested_at = now
             return Fetch(self._list_request())
         self._requested_at = self._heard_at = now
-        self._streaming = True
+        self.streaming = True
         self._watched_from = self.store.resource_version
         return Stream(self._watch_request())
 
@@ -128,7 +124,7 @@ class Informer(Generic[T]):
 
     def line(self, data: bytes, now: float) -> Batch[T]:
         """One line of a `Stream`. Afterwards the caller must close the stream unless `streaming`."""
-        if not self._streaming:
+        if not self.streaming:
             return Batch()
         self._silences = 0
         try:
@@ -158,17 +154,17 @@ class Informer(Generic[T]):
             return
         self.last_error = error
         if self._watching and self._lived(now):
-            self._streaming = False
+            self.streaming = False
         else:
             self._start_list()
             self._retry(now)
 
     def ended(self, now: float) -> None:
         """The server ended the stream."""
-        if not self._streaming:
+        if not self.streaming:
             return
         if self._lived(now):
-            self._streaming = False
+            self.streaming = False
         else:
             self._relist(now)
 
@@ -176,7 +172,7 @@ class Informer(Generic[T]):
         """The `deadline` has passed; no effect if it has not."""
         if self.deadline is None or now < self.deadline:
             return
-        self._streaming = False
+        self.streaming = False
         self._silences += 1
         if self._silences > MAX_SILENT_RECONNECTS:
             self.relist()
@@ -186,7 +182,7 @@ class Informer(Generic[T]):
         if not self._watching:
             return
         self._silences = 0
-        self._streaming = self._watching = False
+        self.streaming = self._watching = False
 
     def _list_request(self) -> Request:
         limit = () if self._unpaged else (("limit", str(PAGE_SIZE)),)
@@ -265,7 +261,7 @@ class Informer(Generic[T]):
 
     def _stream_refused(self, error: StatusError, now: float) -> None:
         self.last_error = error
-        self._streaming = False
+        self.streaming = False
         if error.code == 429:
             self._throttled(error, now)
         else:
@@ -277,7 +273,7 @@ class Informer(Generic[T]):
             return
         # A server that warms its caches says when to come back. A back-off that doubles would still wait half a minute when
         # it is ready; the random part keeps the watches apart.
-        self._streaming = False
+        self.streaming = False
         self._not_before = now + max(error.retry_after, MIN_RETRY_AFTER) + self._random()
 
     def _relist(self, now: float, retry_after: float | None = None) -> None:
@@ -285,5 +281,5 @@ class Informer(Generic[T]):
         self._retry(now, retry_after)
 
     def _retry(self, now: float, retry_after: float | None = None) -> None:
-        self._streaming = False
+        self.streaming = False
         self._not_before = now + max(self._backoff.next(now), retry_after or 0.0)

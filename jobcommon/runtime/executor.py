@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.api import labels
-from jobcommon.api.pod import pod_view
+from jobcommon.api.pod import PodView, pod_view
 from jobcommon.api.view import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
@@ -288,12 +288,9 @@ class Executor:
     async def _release(self, work: Work, action: RemoveFinalizer, level: PriorityLevel | None) -> ActionResult:
         """Remove the finalizer, also if others have changed the finalizers meanwhile, which no watch need show."""
         outcome = await self._change(work, action, gone=(404, 422), level=level)
-        # 422: a test of the patch failed; it is another incarnation, or another client changed the finalizers.
-        if getattr(outcome.error, "code", 0) != HTTPStatus.UNPROCESSABLE_ENTITY or work.orphans_of is None:
-            return outcome
-        try:
-            pod = pod_view((await self._send_seated(work, objects.get(path_of(action, work.namespace)), level)).body)
-        except (ClientError, msgspec.DecodeError):
+        # A test of the patch failed: it is another incarnation, or another client changed the finalizers.
+        pod = await self._pod_after_422(work, outcome, level) if work.orphans_of is not None else None
+        if pod is None:
             return outcome
         if pod.uid != action.uid or FINALIZER not in pod.finalizers:
             return ActionResult(action, Effect.NOT_FOUND)
@@ -306,15 +303,21 @@ class Executor:
         That is answered as the denial by a policy is, with 422, so the pod itself must say which it was.
         """
         outcome = await self._change(work, action, gone=(404,))
-        if getattr(outcome.error, "code", 0) != HTTPStatus.UNPROCESSABLE_ENTITY:
-            return outcome
-        try:
-            pod = pod_view((await self._send_seated(work, objects.get(path_of(action, work.namespace)))).body)
-        except (ClientError, msgspec.DecodeError):
+        pod = await self._pod_after_422(work, outcome)
+        if pod is None:
             return outcome
         image = next((one.image for one in pod.containers if one.name == action.container), "")
         now = (pod.uid, pod.annotations.get(labels.ATTEMPT), image)
         return outcome if now == (action.uid, action.attempt, action.before) else replace(outcome, effect=Effect.NOT_FOUND)
+
+    async def _pod_after_422(self, work: Work, outcome: ActionResult, level: PriorityLevel | None = None) -> PodView | None:
+        """The pod as it is, if a patch of it was answered with 422 and it can be read."""
+        if getattr(outcome.error, "code", 0) != HTTPStatus.UNPROCESSABLE_ENTITY:
+            return None
+        try:
+            return pod_view((await self._send_seated(work, objects.get(path_of(outcome.action, work.namespace)), level)).body)
+        except (ClientError, msgspec.DecodeError):
+            return None
 
     def _seen(self, action: Create | Update | Get, effect: Effect, body: bytes) -> ActionResult:
         """The outcome, with the object itself if its kind is not watched. Generated fields are not kept: one may be a key."""

@@ -61,11 +61,8 @@ class ForbiddenError(ReportError):
 
 
 _BODIES = {
-    error.status: error
-    for error in (
-        ReportError(HTTPStatus.LENGTH_REQUIRED, "BadRequest", "Content-Length is needed"),
-        ReportError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", "Payload too large"),
-    )
+    HTTPStatus.LENGTH_REQUIRED: ("BadRequest", "Content-Length is needed"),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("RequestEntityTooLarge", "Payload too large"),
 }
 
 
@@ -140,7 +137,7 @@ async def serve_reports(
                 refused(target)
             return _failure(error)
         except BodyError as error:
-            return _failure(_BODIES[error.status])
+            return _failure(ReportError(error.status, *_BODIES[error.status]))
         except (OSError, asyncio.CancelledError):
             # The client has gone, is too slow, or had to give way. Without a token it stands for no job.
             if target is not None:
