@@ -94,20 +94,15 @@ async def serving(
             await asyncio.to_thread(thread.join)
 
 
+@dataclass
 class _Server:
-    def __init__(
-        self,
-        listener: socket.socket,
-        handler: Handler,
-        limits: Limits,
-        context: Callable[[], ssl.SSLContext] | None,
-        refused: Callable[[], object],
-    ) -> None:
-        self._listener = listener
-        self._handler = handler
-        self._limits = limits
-        self._tls = context
-        self._refused = refused
+    listener: socket.socket
+    handler: Handler
+    limits: Limits
+    context: Callable[[], ssl.SSLContext] | None
+    refused: Callable[[], object]
+
+    def __post_init__(self) -> None:
         self._numbers = count()
         # By address, the oldest first.
         self._open: dict[str, dict[_Connection, asyncio.Task[None]]] = {}
@@ -126,12 +121,12 @@ class _Server:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                accepted, address = await loop.sock_accept(self._listener)
+                accepted, address = await loop.sock_accept(self.listener)
             except ConnectionError:
                 continue
             except OSError:
                 # There is no file descriptor left.
-                self._refused()
+                self.refused()
                 await asyncio.sleep(1)
                 continue
             self._admit(accepted, str(address[0]))
@@ -140,7 +135,7 @@ class _Server:
 
     def _admit(self, accepted: socket.socket, address: str) -> None:
         self._make_room(address)
-        connection = _Connection(next(self._numbers), self._handler, self._limits)
+        connection = _Connection(next(self._numbers), self.handler, self.limits)
         task = asyncio.create_task(self._serve(accepted, connection))
         self._open.setdefault(address, {})[connection] = task
 
@@ -152,9 +147,9 @@ class _Server:
         task.add_done_callback(ended)
 
     def _make_room(self, address: str) -> None:
-        if len(self._open.get(address, ())) >= self._limits.per_address:
+        if len(self._open.get(address, ())) >= self.limits.per_address:
             crowd = address
-        elif sum(map(len, self._open.values())) >= self._limits.connections:
+        elif sum(map(len, self._open.values())) >= self.limits.connections:
             crowd = max(self._open, key=lambda one: (len(self._open[one]), -next(iter(self._open[one])).number))
         else:
             return
@@ -170,11 +165,11 @@ class _Server:
 
     async def _serve(self, accepted: socket.socket, connection: "_Connection") -> None:
         connection.begun = True
-        context = self._tls() if self._tls is not None else None
+        context = self.context() if self.context is not None else None
         try:
-            async with asyncio.timeout(self._limits.handshake_seconds):
+            async with asyncio.timeout(self.limits.handshake_seconds):
                 await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted, ssl=context)
-            async with asyncio.timeout(self._limits.request_seconds):
+            async with asyncio.timeout(self.limits.request_seconds):
                 await connection.closed.wait()
         except OSError as error:
             # A client that is late, hangs up or knows no TLS. The frames keep the connection, in a cycle.
