@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -90,7 +90,7 @@ class _Bridge:
             raise self.outer.transport_error(str(error)) from error
         return self.outer.response(*_RESPONSE(response))
 
-    async def stream(self, request: Any) -> AsyncIterator[bytes]:
+    async def stream(self, request: Any) -> AsyncGenerator[bytes, None]:
         """See `Transport.stream`."""
         try:
             async with aclosing(self._inner.stream(self.inner.request(*_REQUEST(request)))) as lines:

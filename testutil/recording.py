@@ -7,13 +7,13 @@
     assert recording.verbs == {("", "pods", "list"), …}
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
 
 from jobcommon.cli.embedded import to_cluster
-from jobcommon.client.lines import closing
 from jobcommon.client.request import MERGE_PATCH, Request, Response, Transport
 from localcluster.rules import RequestInfo, request_info
 
@@ -39,10 +39,10 @@ class Passing:
         """See `Transport.send`."""
         return await self.before(request) or await self.transport.send(request)
 
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+    async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """See `Transport.stream`."""
         await self.before(request)
-        async with closing(self.transport.stream(request)) as lines:
+        async with aclosing(self.transport.stream(request)) as lines:
             async for line in lines:
                 yield line
 

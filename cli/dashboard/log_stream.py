@@ -1,7 +1,7 @@
 """A container's log as server-sent events, for the page that follows it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -12,7 +12,6 @@ from jobcommon.cli.dashboard.cluster import KEPT_SECONDS, ClusterReader
 from jobcommon.cli.pod_state import SPARE_STATE, describe
 from jobcommon.client.container_log import ContainerLogs, LogOptions, container_status
 from jobcommon.client.errors import ClientError
-from jobcommon.client.lines import closing
 
 Sleep = Callable[[float], Awaitable[None]]
 TAIL_LINES = 500
@@ -26,7 +25,7 @@ async def stream_log(request: web.Request, cluster: ClusterReader) -> web.Stream
     of = request.match_info["namespace"], request.match_info["name"], request.query.get("container", "")
     why = ENDED
     try:
-        async with closing(log_events(cluster, *of)) as events:
+        async with aclosing(log_events(cluster, *of)) as events:
             async for event in events:
                 await response.write(event)
     except ClientError as error:
@@ -37,7 +36,7 @@ async def stream_log(request: web.Request, cluster: ClusterReader) -> web.Stream
 
 async def log_events(
     cluster: ClusterReader, namespace: str, pod: str, container: str, sleep: Sleep = asyncio.sleep
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """Each line as an event, as long as the container runs; until it starts, events ``waiting`` say what it waits for.
 
     An event ``frame`` is what a line shows that is not complete, such as a progress bar, until the next frame or line.

@@ -70,7 +70,7 @@ class ContainerLogs:
             seen.start_again()
             try:
                 query = _query(options, seen.last, follow=follow)
-                async with aclosing(self._transport.stream(Request("GET", f"{path}/log", query))) as lines:  # type: ignore[type-var]
+                async with aclosing(self._transport.stream(Request("GET", f"{path}/log", query))) as lines:
                     async for line in lines:
                         if not known and await self._is_over(path, metadata["uid"], options.container, pod, restarted=True):
                             # The server has begun with the log of the next run, and gives this one as the previous.

@@ -1,9 +1,9 @@
 """An optional limit on requests per second, in addition to the API server's own flow control."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 
-from jobcommon.client.lines import closing
 from jobcommon.client.request import OuterTransport, Request, Response, Transport
 
 
@@ -58,9 +58,9 @@ class LimitedTransport(OuterTransport):
         await self._wait()
         return await self._transport.send(request)
 
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+    async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """See `Transport.stream`."""
         await self._wait()
-        async with closing(self._transport.stream(request)) as lines:
+        async with aclosing(self._transport.stream(request)) as lines:
             async for line in lines:
                 yield line

@@ -1,8 +1,7 @@
-"""Streams of lines: splitting chunks into lines, and closing a stream that is left early."""
+"""Streams of lines: chunks as lines, and what is seen of a line that is overwritten."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 
 _QUOTED = re.compile(r"(?<=\S)\r(?=: [a-z])")
 _UP = re.compile(r"\x1b\[\d*A")
@@ -90,14 +89,3 @@ def shown_lines(text: str) -> list[str]:
     seen, lines = SeenLines(), text.removesuffix("\n").split("\n") if text else []
     found = [shown for line in lines for shown in seen.feed(line.rstrip("\r")) if not shown.endswith("\r")]
     return [*found, *seen.rest()]
-
-
-@asynccontextmanager
-async def closing(lines: AsyncIterator[bytes]) -> AsyncIterator[AsyncIterator[bytes]]:
-    """Close `lines` at the end, so that a stream left early gives its connection back at once."""
-    try:
-        yield lines
-    finally:
-        close = getattr(lines, "aclose", None)
-        if close is not None:
-            await close()

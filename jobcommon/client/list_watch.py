@@ -37,7 +37,7 @@ async def watch(
     Raises StatusError when it is refused, and one of `INTERRUPTED` when it breaks off.
     """
     query = (*query, ("watch", "true"), ("resourceVersion", version), ("timeoutSeconds", str(seconds)))
-    async with aclosing(transport.stream(Request("GET", path, query))) as lines:  # type: ignore[type-var]
+    async with aclosing(transport.stream(Request("GET", path, query))) as lines:
         while True:
             async with asyncio.timeout(seconds + SILENCE_SECONDS):
                 line = await anext(lines, None)

@@ -4,7 +4,7 @@ Nothing here performs I/O. The transport sends a `Request` to a real API server 
 simulator answer the very same value in process.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlencode
@@ -57,8 +57,9 @@ class Transport(Protocol):
         """
         ...
 
-    def stream(self, request: Request) -> AsyncIterator[bytes]:
-        """Send a watch or log request and yield its lines (without the newline) until the server ends the stream.
+    def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
+        """Send a watch or log request and yield its lines (without the newline) until the server ends the stream. Close it, as
+        by `contextlib.aclosing`, to give its connection back at once.
 
         Of a line that is overwritten by carriage returns, what it shows before it is complete may be given, too, with a
         carriage return at its end. Raises `jobcommon.client.errors.StatusError` when the server refuses to open the stream.
@@ -80,7 +81,7 @@ class OuterTransport:
         """See `Transport.send`."""
         return await self._transport.send(request)
 
-    def stream(self, request: Request) -> AsyncIterator[bytes]:
+    def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """See `Transport.stream`."""
         return self._transport.stream(request)
 

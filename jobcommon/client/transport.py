@@ -8,7 +8,7 @@ it refused because of expired credentials. A write without a response is never r
 import asyncio
 import math
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -130,7 +130,7 @@ class HttpTransport:
             why = str(error) or f"no answer within {budget:g} s"
             raise TransportError(f"{request.method} {request.path}: {why}") from None
 
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+    async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """See `Transport.stream`. Lines may be of any length."""
         splitter = LineSplitter()
         connection = None

@@ -8,7 +8,6 @@ from jobcommon.api.view import object_view
 from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Sleep, Step, Stream
 from jobcommon.cache.store import Batch, Change, ChangeKind, Relisted, Store, Unreadable
-from jobcommon.client.lines import closing
 from jobcommon.controller.expectations import Creation, Deletion, Expectations
 from jobcommon.controller.job_controller import JobController
 from jobcommon.controller.moment import Moment
@@ -40,6 +39,5 @@ __all__ = [
     "Unreadable",
     "Work",
     "WorkQueue",
-    "closing",
     "object_view",
 ]

@@ -7,6 +7,7 @@ back-off and does not affect other keys (rule R14).
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from structlog.contextvars import bound_contextvars
@@ -16,7 +17,6 @@ from jobcommon.cache.informer import Informer
 from jobcommon.cache.step import Fetch, Sleep, Stream
 from jobcommon.cache.store import Batch
 from jobcommon.client.errors import ClientError, ForeignAnswerError, ManifestError, StatusError, TransportError
-from jobcommon.client.lines import closing
 from jobcommon.client.request import Request, Transport
 from jobcommon.controller.expectations import Expected
 from jobcommon.controller.job_controller import JobController, JobKey
@@ -315,7 +315,7 @@ class Driver:
 
     async def _read(self, name: str, informer: Informer[Any], request: Request) -> None:
         try:
-            async with closing(self._transport.stream(request)) as lines:
+            async with aclosing(self._transport.stream(request)) as lines:
                 count = 0
                 async for line in lines:
                     self._take(name, informer.line(line, now := self._clock.monotonic()))

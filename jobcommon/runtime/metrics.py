@@ -3,7 +3,8 @@
 A label child is looked up once and kept: prometheus-client's `labels()` takes a lock and builds a tuple each time.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,6 @@ from prometheus_client.registry import Collector
 from jobcommon.api.status import ConditionType
 from jobcommon.api.time_spent import TimeSpent
 from jobcommon.client.errors import StatusError
-from jobcommon.client.lines import closing
 from jobcommon.client.request import OuterTransport, Request, Response, Transport
 from jobcommon.controller import telemetry
 from jobcommon.controller.telemetry import JOB_DURATION, LABELS, LAUNCH_DELAY, Telemetry
@@ -256,11 +256,11 @@ class MeteredTransport(OuterTransport):
         finally:
             self._metrics.requested(request.method, code, self._clock.monotonic() - started)
 
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+    async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """See `Transport.stream`."""
         code = NO_ANSWER
         try:
-            async with closing(self._transport.stream(request)) as lines:
+            async with aclosing(self._transport.stream(request)) as lines:
                 async for line in lines:
                     code = "200"
                     yield line

@@ -1,7 +1,7 @@
 """The pages of a cluster in memory: what they show, that they escape it, and what they cost the cluster."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -281,7 +281,7 @@ async def test_a_cluster_that_does_not_answer_as_wished(answer: Any, said: str) 
 
 async def test_the_log_of_a_container_that_has_not_started_is_followed_once_it_has() -> None:
     class WithLog(ScriptedTransport):
-        async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
             assert request.path == f"{path}/log"
             while printed:
                 yield printed.pop(0)

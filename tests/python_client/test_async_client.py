@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -116,7 +116,7 @@ async def test_a_job_is_read_again_when_its_watch_has_ended(watch: Answer) -> No
 
 async def test_a_watch_that_has_lost_its_connection_without_a_sign_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     class Silent(ScriptedTransport):
-        async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
             await asyncio.Event().wait()
             yield b""
 

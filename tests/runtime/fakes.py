@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from heapq import heappop, heappush
 from io import StringIO
 from itertools import count
@@ -113,7 +113,7 @@ class ScriptedTransport:
         assert isinstance(found, Response)
         return found
 
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+    async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         self.sent.append(request)
         lines = self._answer("STREAM", request)
         assert isinstance(lines, Sequence)

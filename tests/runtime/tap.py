@@ -1,7 +1,7 @@
 """Transports of tests: one that shows what passes, and one for a server without watches."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from jobcommon.client.request import Request, Response, Transport
 from jobcommon.testutil.recording import Passing, access
@@ -10,7 +10,7 @@ from jobcommon.testutil.recording import Passing, access
 class WithoutStreams:
     """For a server that only answers requests, with `send`."""
 
-    def stream(self, request: Request) -> AsyncIterator[bytes]:
+    def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         raise NotImplementedError
 
     async def close(self) -> None:
@@ -33,6 +33,6 @@ class Tap(Passing):
             self.writes.append(request)
         return await super().send(request)
 
-    def stream(self, request: Request) -> AsyncIterator[bytes]:
+    def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         self.watched.setdefault(access(request).resource, []).append(dict(request.query))
         return super().stream(request)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from io import StringIO
@@ -231,7 +231,7 @@ class Silent:
         self.lists += 1
         return reply({"metadata": {"resourceVersion": "5"}, "items": []})
 
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+    async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         self.opened.append(request)
         self.open += 1
         try:

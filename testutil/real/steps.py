@@ -180,7 +180,7 @@ async def reads(row: Run, world: int, *pods: str) -> None:
 async def _log(row: Run, pod: str, *query: tuple[str, str]) -> str:
     request = Request("GET", row.path("pods", f"{JOB}-{pod}", "log"), query)
     try:
-        async with aclosing(row.cluster.transport.stream(request)) as lines:  # type: ignore[type-var]
+        async with aclosing(row.cluster.transport.stream(request)) as lines:
             return "\n".join([line.decode() async for line in lines])
     except StatusError as error:
         return f"{error.code}: {error.message}"

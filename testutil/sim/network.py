@@ -7,7 +7,7 @@ each answer takes a random time, each watch is a queue in order. What has been s
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from random import Random
@@ -275,7 +275,7 @@ class SimTransport(HttpTransport):
         for stream in tuple(self._watches):
             stream.close()
 
-    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+    async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """See `Transport.stream`."""
         delivery = self._depart(request)
         answered: asyncio.Future[SimStream] = self._links.loop.create_future()
