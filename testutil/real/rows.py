@@ -57,7 +57,7 @@ def container(name: str, on_term: str = "exit 143", **fields: Any) -> Manifest:
     """A container that ends with the code of its annotation, and at SIGTERM as `on_term` says; "" ignores it."""
     env = [{"name": "ON_TERM", "value": on_term}]
     # It counts as started once its trap is set.
-    probe = {"exec": {"command": ["test", "-e", "/keep/n"]}, "periodSeconds": 1, "failureThreshold": 60}
+    probe = {"exec": {"command": ["test", "-e", "/keep/n"]}, "periodSeconds": 1, "failureThreshold": 60, "timeoutSeconds": 10}
     what = {"name": name, "image": IMAGE, "command": ["sh", "-c", SCRIPT], "startupProbe": probe}
     log = {"terminationMessagePolicy": "FallbackToLogsOnError"}
     return {**what, "env": env, "volumeMounts": list(MOUNTS), **log, **fields}

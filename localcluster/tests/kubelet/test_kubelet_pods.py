@@ -267,7 +267,7 @@ async def test_init_containers_and_sidecars(local: Cluster) -> None:
         {"name": "one", "image": "none", "command": ["sh", "-c", "echo one >> /e/log"], "volumeMounts": mount},
         {"name": "side", "image": "none", "command": ["sh", "-c", "echo side >> /e/log; sleep 1000"],
          "restartPolicy": "Always", "volumeMounts": mount,
-         "startupProbe": {"exec": {"command": ["grep", "-q", "side", "/e/log"]}, "periodSeconds": 1}},
+         "startupProbe": {"exec": {"command": ["grep", "-q", "side", "/e/log"]}, "periodSeconds": 1, "timeoutSeconds": 100}},
         {"name": "two", "image": "none", "command": ["sh", "-c", "echo two >> /e/log"], "volumeMounts": mount},
     ]  # fmt: skip
     # Long enough to end by SIGTERM on a busy machine.
