@@ -142,7 +142,8 @@ class Workload:
         """The condition that says why it is not admitted (KEP-10852); empty without one."""
         if self.has("Evicted") and self.has("QuotaReserved"):
             return self.conditions["Evicted"]
-        checks = mappings_in(self.status.get("admissionChecks")) if self.has("QuotaReserved") else ()
+        asked = self.has("QuotaReserved") or self.conditions.get("Evicted", {}).get("reason") == "AdmissionCheck"
+        checks = mappings_in(self.status.get("admissionChecks")) if asked else ()
         if (waits := next((check for check in checks if check.get("state") != "Ready"), None)) is not None:
             return {**waits, "reason": f"the admission check {waits.get('name')} is {waits.get('state')}"}
         order = (("Finished", "True"), ("QuotaReserved", "False"), ("Admitted", "False"))

@@ -23,7 +23,7 @@ from jobcommon.diagnosis.failures import (
 from jobcommon.diagnosis.found import Found, Member
 from jobcommon.diagnosis.hangs import ended_by_limit, error_of_running, last_exception, silent, without_progress
 from jobcommon.diagnosis.next_steps import after_the_end, replacement
-from jobcommon.diagnosis.operator import OPERATOR_BEHIND_SECONDS, behind, last_change, unanswered
+from jobcommon.diagnosis.operator import behind, unanswered
 from jobcommon.diagnosis.others import absent, led_by_absent, meanwhile, never_started
 from jobcommon.diagnosis.platform import ended_by_platform
 from jobcommon.diagnosis.pods import CALM, cause_of, ended
@@ -36,6 +36,7 @@ from jobcommon.reconcile.node_loss import avoided
 from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, SAYS_WAITING, is_stated, said_after
 
 MAX_EVIDENCE = 6
+_CREATES = ("FailedCreate", "SuccessfulCreate")
 # Of clocks, in seconds.
 TOLERANCE = 2.0
 _HIDDEN = (
@@ -363,10 +364,13 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
         made = _restarting(found, root(found, current.message, latest=True), now)
         return replace(made, evidence=(*made.evidence, count))
     if running + done < job.total_replicas:
+        text = f"its pods are being created: {count}"
         # What an API server answers for a while, such as 500 or 429, is in no status.
-        late = len(found.members) < job.total_replicas and now - last_change(found) > OPERATOR_BEHIND_SECONDS
-        advice = "see the operator's log (kubectl logs), which has the API server's answers" if late else ""
-        return _of_job(Cause(Reason.STARTING, f"its pods are being created: {count}", advice))
+        creates = (event for event in found.events_of(job.uid) if event.reason.startswith(_CREATES))
+        if len(found.members) < job.total_replicas and (last := next(creates, None)) is not None and last.warning:
+            advice = "see what the API server lacks; nothing is wrong with the job"
+            return _of_job(Cause(Reason.REFUSED, f"{text}; {in_short(last.message)}", advice, then="the operator retries"))
+        return _of_job(Cause(Reason.STARTING, text))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []
     evidence += stopped_before(found)
     evidence += [f"last restarted because {in_short(status.last_restart_cause)}"] if status.last_restart_cause else []

@@ -67,7 +67,7 @@ def _missed(found: Found, now: float) -> Iterator[str]:
     """What was to be seen for longer than `OPERATOR_BEHIND_SECONDS` and the status does not have."""
     if found.status.finished or "pods" in found.unread:
         return
-    if now - max(_edited(found), last_change(found)) > OPERATOR_BEHIND_SECONDS:
+    if now - max(_edited(found), _changed(found)) > OPERATOR_BEHIND_SECONDS:
         if (asked := found.framework.is_suspended(found.job)) and not found.status.has(ConditionType.SUSPENDED):
             yield "it is to be suspended"
         elif _is_suspended_by_user(found) and not asked and not found.members:
@@ -86,7 +86,7 @@ def _missed(found: Found, now: float) -> Iterator[str]:
         if over:
             member = min(over, key=lambda m: _since(m.pod))
             yield f"{member.replica} ended {span(now - _since(member.pod))} ago"
-        elif now - last_change(found) > OPERATOR_BEHIND_SECONDS:
+        elif now - _changed(found) > OPERATOR_BEHIND_SECONDS:
             yield f"a pod of {kind.name} is gone"
 
 
@@ -103,7 +103,7 @@ def _edited(found: Found) -> float:
     return max((time for time in (*times, found.read.creation_time) if time is not None), default=0.0)
 
 
-def last_change(found: Found) -> float:
+def _changed(found: Found) -> float:
     """When the job or one of its pods is known to have changed last: nothing says when a pod that is gone went."""
     status = found.status
     times = [parse_time(status.last_restart_time), *(parse_time(c.last_transition_time) for c in status.conditions)]

@@ -64,7 +64,7 @@ def _in_queue(workload: Workload) -> Cause:
     elif reason == "Inadmissible":
         advice = "correct what the message names: kubectl get localqueues,clusterqueues"
         then = "Kueue considers the job again when that has changed"
-    elif workload.has("QuotaReserved") and not workload.has("Evicted"):
+    elif "state" in blocked:
         advice = "see what answers the check: kubectl get admissionchecks"
         then = "Kueue resumes the job when all its checks are Ready"
     elif workload.conditions.get("Evicted", {}).get("reason") == "PodsReadyTimeout":

@@ -518,6 +518,7 @@ WORKLOAD = {
 KUEUE = (
     ("ClusterQueue cq is inactive", "correct what the message names", {"conditions": [{"type": "QuotaReserved", "status": "False", "reason": "Inadmissible", "message": "ClusterQueue cq is inactive"}]}),
     ("ETA 10m (the admission check prov is Pending)", "kubectl get admissionchecks", {"conditions": [{"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved"}], "admissionChecks": [{"name": "here", "state": "Ready"}, {"name": "prov", "state": "Pending", "message": "ETA 10m"}]}),
+    ("no capacity in zone a (the admission check prov is Retry)", "kubectl get admissionchecks", {"conditions": [{"type": "QuotaReserved", "status": "False", "reason": "Pending"}, {"type": "Evicted", "status": "True", "reason": "AdmissionCheck"}], "admissionChecks": [{"name": "prov", "state": "Retry", "message": "no capacity in zone a"}]}),
     ("Exceeded the PodsReady timeout", "were not ready in time", {"conditions": [{"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "Exceeded the PodsReady timeout default/w"}, {"type": "Evicted", "status": "True", "reason": "PodsReadyTimeout"}]}),
 )  # fmt: skip
 POD_GROUP = {
@@ -743,7 +744,7 @@ SCENARIOS = (
     scenario("a framework's function raises", "FrameworkError", "pytorch", "KeyError: 'size'").of(found(operator=False, events=RAISED)),
     scenario("a pod is gone", "NoOperator", "a pod of Worker is gone", now=NOW + 100).of(lacking()),
     scenario("a server that has ended before its workers", "EndedEarly", "PS-0 on node node-1: its command ended with exit code 0, and the replicas that it serves need it").of(found({"PS-0": lambda pod: pod.succeeded(at=NOW - 90), "Worker-0": running}, framework=TF, replicas={"PS": 1, "Worker": 1}, policy="OnFailure")),
-    scenario("pods that are not created", "Starting", "0/2 Running", "which has the API server's answers", now=NOW + 100).of(found()),
+    scenario("an API server that fails", "Refused", "0/2 Running; Error creating: 500 InternalError: etcdserver: mvcc: database space exceeded").of(found(events=[event(job_manifest(PYTORCH, {})["metadata"]["uid"], "FailedCreatePod", "Error creating: 500 InternalError: etcdserver: mvcc: database space exceeded")])),
     scenario("a pod has just gone", "Starting", "1/2 Running", now=NOW + 100).of(lacking(event("uid-demo", "SuccessfulDeletePod", "Deleted pod demo-worker-1", warning=False, at=NOW + 98))),
     scenario("the operator died before a pod ended", "NoOperator", "Worker-1 ended 18 min ago", now=NOW + 1080).of(then(both_running(), {"Worker-1": lambda pod: pod.succeeded(at=NOW - 20)})),
     scenario("a pod was deleted while no operator was running", "Deleted", "Worker-1 on node node-1: deleted, by a user or another controller; Worker-0 failed because of it", now=NOW + 1080).of(found({"Worker-0": lambda pod: pod.failed(1, at=NOW - 20), "Worker-1": deleted}, logs={"demo-worker-0": RESET})),
