@@ -37,7 +37,7 @@ def check_definitions(
         name = definition_name(framework)
         found = state.definitions.get(name)
         if found is None:
-            if name in state.definitions and (not running or framework.kind in running):
+            if name in state.definitions and (framework.kind in running if running else not state.is_embedded):
                 yield _error(framework, "is not installed", f"the API server refuses every {framework.kind}")
         else:
             yield from _check(framework, found, ours[name])

@@ -48,9 +48,14 @@ class ClusterState:
     unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def is_embedded(self) -> bool:
+        """Whether it is the embedded cluster, which has the definitions of the kinds that it runs."""
+        return self.version.endswith(_EMBEDDED)
+
+    @property
     def may_hide_operators(self) -> bool:
         """Whether an operator may run without a Deployment among those that were read."""
-        return "Deployments" in self.unread or self.version.endswith(_EMBEDDED)
+        return "Deployments" in self.unread or self.is_embedded
 
 
 def names(found: Json) -> tuple[str, str]:

@@ -260,7 +260,8 @@ def _platform_rows() -> Iterator[Row]:
     trainer = {"groups": {"trainer.kubeflow.org"}}
     yield Row("TrainJobs are served and their controller does not run", trainer,
         ((W, ("no Deployment of trainer-controller-manager", "a TrainJob gets no pods")),))
-    yield Row("the embedded cluster's operators have no Deployment", {**trainer, "version": "v1.36.2+localcluster"}, alone=True)
+    yield Row("the embedded cluster's operators have no Deployment", {**trainer, "version": "v1.36.2+localcluster"}, (),
+        {**definitions(), "tfjobs.kubeflow.org": None}, alone=True)
     beside = {"groups": {"trainer.kubeflow.org", "kueue.x-k8s.io"}}
     usual = ((W, ("no Deployment of trainer-controller",)), (N, ("MXJob",)))
     yield Row("Kueue queues TrainJobs, and there is no JobSet",
