@@ -59,16 +59,12 @@ def _prunes(framework: Framework, name: str, wanted: Mapping[str, Any], served: 
     ours = wanted["schema"]["openAPIV3Schema"]
     theirs = (served.get("schema") or {}).get("openAPIV3Schema") or {}
     missing = {field for field in missing_fields(ours, theirs) if not _IN_TEMPLATE.search(field)}
-    if status := {field.removeprefix("status.") for field in missing if field.startswith("status")}:
-        yield _prunes_status(framework, name, status)
+    if status := {field for field in missing if field.startswith("status")}:
+        why = "the operator is not ready, and does nothing that depends on what it cannot record"
+        yield _error(framework, f"drops fields of the status in {name}: {_in_short(status)}", why)
     if spec := {field for field in missing if field.startswith("spec")}:
         why = "these fields of a manifest are dropped without an error, or refused by kubectl"
         yield replace(_error(framework, f"drops fields of {name}: {_in_short(spec)}", why), severity=Severity.WARNING)
-
-
-def _prunes_status(framework: Framework, version: str, fields: set[str]) -> Finding:
-    what = f"drops fields of the status in {version}: {_in_short({f'status.{name}' for name in fields})}"
-    return _error(framework, what, "the operator is not ready, and does nothing that depends on what it cannot record")
 
 
 def _in_short(fields: set[str]) -> str:
@@ -76,9 +72,9 @@ def _in_short(fields: set[str]) -> str:
     return ", ".join(sorted(fields)[:_MOST_NAMED]) + more
 
 
-def _error(framework: Framework, what: str, why: str, fix: str = "") -> Finding:
-    """About the framework's definition. Unless told otherwise, ours fixes it."""
-    fix = fix or f"jobcommon crds --framework {framework.name} | kubectl apply --server-side --force-conflicts -f -"
+def _error(framework: Framework, what: str, why: str) -> Finding:
+    """About the framework's definition. Ours fixes it."""
+    fix = f"jobcommon crds --framework {framework.name} | kubectl apply --server-side --force-conflicts -f -"
     return Finding(Severity.ERROR, f"CustomResourceDefinition {definition_name(framework)}", what, why, fix)
 
 

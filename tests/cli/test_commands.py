@@ -124,7 +124,6 @@ def test_a_full_disk_is_one_line() -> None:
         ("plan -f docs", "no file in this directory ends in .yaml"),
         ("up --framework caffe", "--framework caffe: there is no such framework here; use one of"),
         ("operator --kubeconfig /no/such/kubeconfig", "/no/such/kubeconfig: no such file; --kubeconfig must name"),
-        ("operator --qps -1", "--qps must be a number over 0"),
         ("operator --progress-port 0", "--progress-tls is needed with --progress-port: the directory"),
         ("operator --framework mine:", "--framework mine:: write a module and a name in it, as in my_package:FRAMEWORK"),
         ("operator --namespace ''", '--namespace : write lower-case letters, digits and "-"'),
