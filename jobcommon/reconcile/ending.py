@@ -345,7 +345,10 @@ def _out_of_time(pod: PodView, policy: RestartPolicy, run: Terminated | None) ->
 
 
 def _container(pod: PodView, name: str) -> ContainerView | None:
-    return next((container for container in pod.containers if container.name == name), None)
+    for container in pod.containers:
+        if container.name == name:
+            return container
+    return None
 
 
 def _decisive_run(pod: PodView, main_container: str) -> tuple[str, Terminated | None]:

@@ -351,6 +351,8 @@ def gives_up(framework: Framework, job: Job, replica: Replica, ending: Ending) -
 
 def ending_in_slot(framework: Framework, job: Job, replica: Replica, pod: PodView) -> Ending | None:
     """How the pod in a slot ended, by its restart policy and the framework's rules; None while it has not."""
+    if not (pod.containers or pod.init_containers or is_over(pod)):
+        return None  # as in most passes of a large job, for its pods that have no node yet
     policy = _rule_of_ends(job, replica)
     if policy not in (RestartPolicy.ALWAYS, RestartPolicy.ON_FAILURE) and framework.retries(job, replica):
         policy = RestartPolicy.ON_FAILURE
