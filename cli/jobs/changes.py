@@ -93,7 +93,7 @@ async def scale(api: Api, job: FoundJob, replicas: int, kind: str | None, say: S
     for text in _forecast(after, kind, before, time.time()):
         say(text)
     if not dry_run:
-        await api.send(merge(job.path, changed))
+        await api.send(merge(job.target.path, changed))
 
 
 def _forecast(job: FoundJob, kind: str, before: int, now: float) -> Iterator[str]:
@@ -166,7 +166,7 @@ async def _recreate(api: Api, job: FoundJob, say: Say, seconds: float) -> None:
     if script is not None:
         # It would be deleted with the job.
         await api.send(merge(script, {"metadata": {"ownerReferences": None}}))
-    await api.send(delete(job.path, job.uid))
+    await api.send(delete(job.target.path, job.uid))
     say(f"{job.title} deleted")
     try:
         async with asyncio.timeout(seconds):
@@ -197,7 +197,7 @@ async def _own_script(api: Api, job: FoundJob) -> str | None:
 
 async def _is_gone(api: Api, job: FoundJob) -> bool:
     try:
-        there = await api.get(job.path)
+        there = await api.get(job.target.path)
     except StatusError as error:
         if error.code != 404:
             raise
@@ -206,7 +206,7 @@ async def _is_gone(api: Api, job: FoundJob) -> bool:
 
 
 async def _has_stopped(api: Api, job: FoundJob) -> bool:
-    status = read_status((await api.get(job.path)).get("status"))
+    status = read_status((await api.get(job.target.path)).get("status"))
     return status.has(ConditionType.SUSPENDED) and not await pods_of(api, job)
 
 
@@ -216,7 +216,7 @@ async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def _set_suspended(api: Api, job: FoundJob, *, value: bool) -> None:
-    await api.send(merge(job.path, job.framework.with_suspend(value)))
+    await api.send(merge(job.target.path, job.framework.with_suspend(value)))
 
 
 def _is_suspended(job: FoundJob) -> bool:

@@ -79,11 +79,6 @@ class FoundJob:
         """``pytorchjob/digits``."""
         return self.target.title
 
-    @property
-    def path(self) -> str:
-        """Its path at the API server."""
-        return self.target.path
-
 
 class NoJobError(UserError):
     """No job has that name."""

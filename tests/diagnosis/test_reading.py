@@ -244,18 +244,11 @@ async def test_the_cause_is_named_an_hour_after_the_pods_are_gone() -> None:
     assert len(without) >= 0.8 * len(SEEDED)
 
 
-@pytest.mark.parametrize("answer", [FORBIDDEN, Response(200, b'{"metadata": {"ownerReferences": [{"uid": "another"}]}}')])
-async def test_logs_of_another_job_are_not_read(answer: Response) -> None:
-    server = Server(**{f"{OURS}/configmaps/demo-failed-logs": [answer]})
-    read = job()
-    read["spec"]["runPolicy"]["keepFailedLogs"] = True
-    assert await read_kept(server.send, read) == ({}, [])
+KEPT = {"10.p.log": "c", "2.p.log": "b", "0.p.log": "a", "last.q.log": "d", "1.q.log": "e"}
 
 
-async def test_the_latest_kept_log_of_a_pod_is_used() -> None:
-    data = {"10.p.log": "c", "2.p.log": "b", "0.p.log": "a", "last.q.log": "d", "1.q.log": "e"}
-    made = Response(200, json.dumps({"metadata": {"ownerReferences": [{"uid": "u"}]}, "data": data}).encode())
-    read = job()
-    read["spec"]["runPolicy"]["keepFailedLogs"] = True
-    found, _ = await read_kept(Server(**{f"{OURS}/configmaps/demo-failed-logs": [made]}).send, read)
-    assert found == {"p": "c", "q": "d"}
+@pytest.mark.parametrize(("owner", "kept"), [("", {}), ("another", {}), ("u", {"p": "c", "q": "d"})])
+async def test_kept_logs_are_the_latest_of_each_pod_of_the_job(owner: str, kept: dict[str, str]) -> None:
+    made = Response(200, json.dumps({"metadata": {"ownerReferences": [{"uid": owner}]}, "data": KEPT}).encode())
+    server = Server(**{f"{OURS}/configmaps/demo-failed-logs": [made if owner else FORBIDDEN]})
+    assert await read_kept(server.send, job()) == (kept, [])
