@@ -24,6 +24,7 @@ class _Status(msgspec.Struct):
 
 
 _status = decoder(_Status)
+_document = decoder(dict[str, Any])
 
 
 def status_error(body: bytes | msgspec.Raw, *, code: int, retry_after: float | None = None) -> StatusError:
@@ -50,7 +51,7 @@ def answered(response: Response) -> dict[str, Any]:
     if response.status >= 400:
         raise response_error(response)
     try:
-        return msgspec.json.decode(response.body, type=dict[str, Any])
+        return _document(response.body)
     except msgspec.DecodeError:
         raise StatusError(response.status, message="the answer does not come from an API server") from None
 

@@ -5,7 +5,7 @@ that a conflict or a restart counts nothing twice.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from jobcommon.api import reasons
@@ -123,56 +123,59 @@ def _write_events(framework: Framework, outcomes: Iterable[ActionResult], done: 
         if made and not (finished and action is Delete and "pod" not in made):
             text = "; ".join(f"{word}: {names_in_short(names, MAX_OBJECTS_NAMED)}" for word, names in made.items())
             events.append(Event(NORMAL, of_plural[f"{next(iter(made))}s"], f"{verb} {text}"))
+    return [*events, *_failures(framework, outcomes)]
+
+
+def _warning(reason: str, text: str) -> Event:
+    return Event(WARNING, reason, text[:1024], lasting=True)
+
+
+def _failures(framework: Framework, outcomes: Iterable[ActionResult]) -> Iterator[Event]:
     for outcome in outcomes:
-        if outcome.effect is Effect.NAME_CONFLICT and isinstance(outcome.action, Create):
-            there = "an object with this name exists, but belongs to another owner or has lost its labels"
-            other = f"{outcome.action.plural}/{outcome.action.otherwise} is used instead" if outcome.action.otherwise else ""
-            text = f"{outcome.action} failed: {there}; {other or 'delete or rename it'}"
-            events.append(Event(WARNING, reasons.NAME_CONFLICT, text, lasting=True))
-        elif outcome.effect is Effect.NOT_FOUND and isinstance(outcome.action, Get) and outcome.action.known:
-            what = f"{outcome.action.plural}/{outcome.action.name}"
-            text = f"{what} was deleted and will be recreated. Running pods keep the old content"
-            events.append(Event(WARNING, reasons.LOST, text))
-        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Create):
-            reason = _NOT_CREATED.get(outcome.action.plural, reasons.FAILED_CREATE_OBJECT)
-            events.append(Event(WARNING, reason, f"Error creating: {outcome.error}"[:1024], lasting=True))
-        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, Delete):
-            other = reasons.FAILED_DELETE_JOB if outcome.action.plural == framework.plural else reasons.FAILED_DELETE_OBJECT
-            reason = _NOT_DELETED.get(outcome.action.plural, other)
-            events.append(Event(WARNING, reason, f"Error deleting: {outcome.error}"[:1024], lasting=True))
-        elif outcome.effect is Effect.REFUSED and isinstance(outcome.action, RemoveFinalizer):
-            text = f"Error removing a pod's finalizer: {outcome.error}"[:1024]
-            events.append(Event(WARNING, reasons.FAILED_REMOVE_FINALIZER, text, lasting=True))
-        elif answer_of(outcome) is Answer.REFUSED:
-            reads = isinstance(outcome.action, Get)
-            reason = (
-                reasons.FAILED_GET_OBJECT if reads else _NOT_UPDATED.get(outcome.action.plural, reasons.FAILED_UPDATE_OBJECT)
-            )
-            text = f"Error {'reading' if reads else 'updating'}: {outcome.error}"[:1024]
-            events.append(Event(WARNING, reason, text, lasting=True))
-    return events
+        action, error = outcome.action, outcome.error
+        match outcome.effect, action:
+            case Effect.NAME_CONFLICT, Create():
+                there = "an object with this name exists, but belongs to another owner or has lost its labels"
+                other = f"{action.plural}/{action.otherwise} is used instead" if action.otherwise else "delete or rename it"
+                yield _warning(reasons.NAME_CONFLICT, f"{action} failed: {there}; {other}")
+            case Effect.NOT_FOUND, Get(known=True):
+                text = f"{action.plural}/{action.name} was deleted and will be recreated. Running pods keep the old content"
+                yield Event(WARNING, reasons.LOST, text)
+            case Effect.REFUSED, Create():
+                reason = _NOT_CREATED.get(action.plural, reasons.FAILED_CREATE_OBJECT)
+                yield _warning(reason, f"Error creating: {error}")
+            case Effect.REFUSED, Delete():
+                other = reasons.FAILED_DELETE_JOB if action.plural == framework.plural else reasons.FAILED_DELETE_OBJECT
+                yield _warning(_NOT_DELETED.get(action.plural, other), f"Error deleting: {error}")
+            case Effect.REFUSED, RemoveFinalizer():
+                yield _warning(reasons.FAILED_REMOVE_FINALIZER, f"Error removing a pod's finalizer: {error}")
+            case _ if answer_of(outcome) is Answer.REFUSED:
+                if isinstance(action, Get):
+                    yield _warning(reasons.FAILED_GET_OBJECT, f"Error reading: {error}")
+                else:
+                    reason = _NOT_UPDATED.get(action.plural, reasons.FAILED_UPDATE_OBJECT)
+                    yield _warning(reason, f"Error updating: {error}")
 
 
 def _status_events(result: Result) -> Iterable[Event]:
     """Events for a status that was refused, or only stored shortened because of its size."""
-    if is_status_too_large(result.status_error):
-        text = f"The status cannot be stored, because the job is too large: {result.status_error}; make its spec smaller"
-        yield Event(WARNING, reasons.STATUS_TOO_LARGE, text[:1024], lasting=True)
-    elif is_of_the_platform(result.status_error):
-        text = f"Error updating the status: {result.status_error}"
-        yield Event(WARNING, reasons.FAILED_UPDATE_STATUS, text[:1024], lasting=True)
+    error = result.status_error
+    if is_status_too_large(error):
+        text = f"The status cannot be stored, because the job is too large: {error}; make its spec smaller"
+        yield _warning(reasons.STATUS_TOO_LARGE, text)
+    elif is_of_the_platform(error):
+        yield _warning(reasons.FAILED_UPDATE_STATUS, f"Error updating the status: {error}")
     elif result.shortened and result.status_version is not None:
         text = (
             "The job has nearly reached the maximum size of an object; its status omits failures and long messages. "
             "Make its spec smaller"
         )
-        yield Event(WARNING, reasons.STATUS_TOO_LARGE, text, lasting=True)
+        yield _warning(reasons.STATUS_TOO_LARGE, text)
 
 
 def _log_events(result: Result) -> Iterable[Event]:
     if isinstance(result.log_error, StatusError | TransportError | NoLogError):
-        text = f"A failed replica's log or events are not kept: {result.log_error}"
-        yield Event(WARNING, reasons.FAILED_KEEP_LOGS, text[:1024], lasting=True)
+        yield _warning(reasons.FAILED_KEEP_LOGS, f"A failed replica's log or events are not kept: {result.log_error}")
 
 
 def _done(outcomes: Iterable[ActionResult]) -> _Done:

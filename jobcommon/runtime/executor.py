@@ -16,10 +16,10 @@ import msgspec
 
 from jobcommon.api import labels
 from jobcommon.api.pod import PodView, pod_view
-from jobcommon.api.view import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, ManifestError, StatusError, TransportError
 from jobcommon.client.request import Request, Response, Transport
+from jobcommon.client.responses import answered
 from jobcommon.controller.caches import PODS
 from jobcommon.controller.result import ActionResult, Effect, Result, Work
 from jobcommon.controller.status_size import is_status_too_large, shortened_status
@@ -37,7 +37,6 @@ BULK_ACTIONS = 64
 """A plan with more requests than this is bulk: a delay of one request does not matter to the user who waits for the job."""
 # Users wait for the final status, which is one request; they do not wait for new counts.
 _STATUS_LEVELS = {Urgency.TERMINAL: PriorityLevel.INTERACTIVE, Urgency.COUNTS: PriorityLevel.BACKGROUND}
-_job = decoder(dict[str, Any])
 
 
 @dataclass
@@ -173,8 +172,8 @@ class Executor:
     ) -> tuple[str | None, ClientError | None]:
         """Whether a status whose write got no response was stored (rule R12)."""
         try:
-            job = _job((await self._send_seated(work, self._job_request(work))).body)
-        except (ClientError, msgspec.DecodeError):
+            job = answered(await self._send_seated(work, self._job_request(work)))
+        except ClientError:
             return None, error
         metadata = job.get("metadata") or {}
         if metadata.get("uid") == work.uid and job.get("status") == status:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from jobcommon.api.pod import pod_view
-from jobcommon.api.view import decoder
+from jobcommon.cache.wire import page
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError
 from jobcommon.client.request import Request, Transport
@@ -90,13 +90,6 @@ class Term:
 TERMINATING = b"NamespaceTerminating"
 
 
-class _Pods(msgspec.Struct):
-    items: list[msgspec.Raw] = []
-
-
-_pods = decoder(_Pods)
-
-
 async def free_pods_if_terminating(namespace: str, transport: Transport, executors: Sequence[Executor], log: Log) -> None:
     """Remove our finalizer from all pods of the executors' operators if `namespace` is terminating.
 
@@ -118,7 +111,7 @@ async def _remove(namespace: str, transport: Transport, executor: Executor) -> i
     if response.status != 200:
         raise response_error(response)
     # Others may have taken away the labels.
-    pods = [pod for item in _pods(response.body).items if is_made_by([executor.framework], pod := pod_view(bytes(item)))]
+    pods = [pod for item in page(response.body).items or () if is_made_by([executor.framework], pod := pod_view(bytes(item)))]
     result = await executor.execute(Work(namespace, "", "", plan_for_orphans(pods)))
     return sum(outcome.effect is Effect.APPLIED for outcome in result.outcomes)
 

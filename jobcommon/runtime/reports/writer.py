@@ -17,12 +17,11 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from jobcommon.api.status import TrainerStatus
-from jobcommon.api.view import decoder
 from jobcommon.client import objects
 from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.client.objects import object_path
 from jobcommon.client.request import Transport
-from jobcommon.client.responses import response_error
+from jobcommon.client.responses import answered, response_error
 from jobcommon.controller.result import Work
 from jobcommon.framework import Framework
 from jobcommon.reconcile.reports import RECORD_SECONDS, ReportedStep, plan_report, record_seconds, step_of
@@ -44,7 +43,6 @@ MAX_OWNERS = 20_000
 MAX_UNKNOWN = 256
 # Of a job its plural, namespace and name, of one of its pods, maybe, its UID as well.
 _Key = tuple[str, ...]
-_object = decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +221,7 @@ class ReportWriter:
 
     async def _read(self, target: ReportedJob) -> dict[str, Any]:
         path = object_path(target.framework.api_version, target.framework.plural, target.namespace, target.name)
-        return _object((await objects.sent(self._transport, objects.get(path))).body)
+        return answered(await objects.sent(self._transport, objects.get(path)))
 
     async def _owner_of(self, pod: BoundPod) -> str:
         """The UID of the pod's controller; "" if the pod is gone."""
