@@ -38,15 +38,13 @@ class ConfigError(TransportError):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The address of the API server and the current credentials. `authorization` is the header's value, None without one."""
+    """The address of the API server and the current credentials, as `headers` of each request."""
 
     route: Route
-    authorization: str | None = field(repr=False)
+    headers: Headers = field(repr=False)
     namespace: str
     stale_at: float | None
     """When to read it again (seconds since the epoch); None: only when the server refuses it."""
-    acting_as: Headers = ()
-    """The impersonation headers."""
 
 
 Load = Callable[[], Awaitable[Access]]
@@ -83,9 +81,7 @@ class Cluster:
         if stale_at is not None and self._now() >= stale_at:
             with suppress(ConfigError):
                 await self.reload()
-        access = self._access
-        credentials = [("Authorization", access.authorization)] if access.authorization else []
-        return (*credentials, *access.acting_as)
+        return self._access.headers
 
     async def reload(self) -> None:
         """See `Endpoint.reload`. Raises ConfigError."""
@@ -195,7 +191,8 @@ class Kubeconfig:
                 f"{self.files}: the cluster's server must be an address like https://HOST:PORT, not {configuration.host!r}"
             )
         namespace = str(context.get("namespace") or "default")
-        return access_of(configuration, self.files, self.environ, namespace, stale_at, acting_as)
+        authorization = configuration.api_key.get("BearerToken")
+        return access_of(configuration, authorization, self.files, self.environ, namespace, stale_at, acting_as)
 
     def _advice(self, problem: str) -> str:
         if problem.startswith("exec"):
@@ -263,7 +260,7 @@ class ServiceAccount:
         origin = str(self.directory)
         return Access(
             Route(url, _ssl_context(origin, str(self.directory / "ca.crt")), None, _proxy(origin, url, None, self.environ)),
-            authorization=f"Bearer {token}",
+            headers=(("Authorization", f"Bearer {token}"),),
             namespace=namespace,
             stale_at=self.now() + REFRESH_SECONDS,
         )
@@ -278,14 +275,15 @@ class ServiceAccount:
 
 def access_of(
     configuration: Any,
+    authorization: str | None,
     origin: str,
     environ: Mapping[str, str],
     namespace: str,
     stale_at: float | None,
-    acting_as: Headers,
+    acting_as: Headers = (),
 ) -> Access:
     """What the `Configuration` of a client of Kubernetes says, of either official package. Raises ConfigError."""
-    url, authorization = configuration.host.rstrip("/"), configuration.api_key.get("BearerToken")
+    url, credentials = configuration.host.rstrip("/"), (authorization or "").strip()
     context = None
     if url.startswith("https"):
         context = _ssl_context(origin, configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
@@ -294,10 +292,9 @@ def access_of(
             context.verify_mode = ssl.CERT_NONE
     return Access(
         Route(url, context, configuration.tls_server_name or None, _proxy(origin, url, configuration.proxy, environ)),
-        authorization=authorization.strip() if authorization else None,
+        headers=((("Authorization", credentials),) if credentials else ()) + acting_as,
         namespace=namespace,
         stale_at=stale_at,
-        acting_as=acting_as,
     )
 
 

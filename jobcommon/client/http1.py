@@ -151,24 +151,17 @@ class Connection(asyncio.Protocol):
         """Whether it can carry another request."""
         return self._keep and self._exchange is None and self.transport is not None and not self.transport.is_closing()
 
-    def send(self, data: bytes) -> Exchange:
-        """Write a request, whose response arrives in the Exchange. Raises HttpError if the connection is lost already."""
-        return self._begin(Exchange(), data)
-
-    def send_streamed(self, data: bytes) -> StreamedExchange:
-        """The same for a response that is read while it arrives."""
-        return self._begin(StreamedExchange(self.opened()), data)
+    def send(self, data: bytes, exchange: _E) -> _E:
+        """Write a request, whose response arrives in `exchange`. Raises HttpError if the connection is lost already."""
+        transport = self.opened()
+        self._keep, self._exchange = False, exchange
+        transport.write(data)
+        return exchange
 
     def close(self) -> None:
         """Drop the connection."""
         if self.transport is not None:
             self.transport.abort()
-
-    def _begin(self, exchange: _E, data: bytes) -> _E:
-        transport = self.opened()
-        self._keep, self._exchange = False, exchange
-        transport.write(data)
-        return exchange
 
     def opened(self) -> asyncio.Transport:
         """Its transport. Raises HttpError if the connection is lost."""
@@ -332,7 +325,8 @@ async def _through(proxy: SplitResult, url: SplitResult, route: Route) -> Connec
     tunnel = await _open(proxy, None, None)
     try:
         place = f"[{url.hostname}]:{_port(url)}" if ":" in (url.hostname or "") else f"{url.hostname}:{_port(url)}"
-        exchange = tunnel.send_streamed(head("CONNECT", place, [("Host", place), *proxy_authorization(proxy)], None))
+        data = head("CONNECT", place, [("Host", place), *proxy_authorization(proxy)], None)
+        exchange = tunnel.send(data, StreamedExchange(tunnel.opened()))
         await exchange.start()
         if exchange.status != 200:
             raise HttpError(f"the proxy {proxy.hostname} answers {exchange.status} to CONNECT {place}")

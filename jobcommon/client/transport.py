@@ -14,7 +14,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from jobcommon.client.errors import TransportError
-from jobcommon.client.http1 import Pool, Route, connect, head, proxy_authorization
+from jobcommon.client.http1 import Exchange, Pool, Route, StreamedExchange, connect, head, proxy_authorization
 from jobcommon.client.impersonation import Headers
 from jobcommon.client.lines import LineSplitter
 from jobcommon.client.request import Request, Response
@@ -140,7 +140,8 @@ class HttpTransport:
                     # Watches do not share the pool with requests: each holds a connection for minutes.
                     origin = self._at()
                     connection = await connect(origin.route, self._timeouts.connect)
-                    exchange = connection.send_streamed(await self._encoded(origin, request))
+                    data = await self._encoded(origin, request)
+                    exchange = connection.send(data, StreamedExchange(connection.opened()))
                     await exchange.start()
                     if exchange.status != 401 or attempt:
                         break
@@ -208,7 +209,7 @@ class HttpTransport:
             try:
                 if asyncio.get_running_loop().time() >= send_by:
                     raise TimeoutError(LATE)
-                exchange = connection.send(data)
+                exchange = connection.send(data, Exchange())
                 await exchange.ended
                 return Response(exchange.status, exchange.body(), exchange.headers)
             finally:

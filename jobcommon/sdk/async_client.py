@@ -3,6 +3,7 @@
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from jobcommon.api.status import ConditionType
@@ -44,13 +45,12 @@ class AsyncJobClient:
         """A client of the cluster of `api_client`, or of the configured one, as by `find_cluster`. Raises ConfigError."""
         from jobcommon.client.config import Cluster, find_cluster
         from jobcommon.client.transport import HttpTransport
-        from jobcommon.sdk.official import ApiClientSource
+        from jobcommon.sdk import official
 
         if api_client is None:
             cluster = await find_cluster(kubeconfig, context)
         else:
-            load = ApiClientSource(api_client).load
-            cluster = Cluster(load, await load())
+            cluster = Cluster(partial(official.load, api_client), await official.load(api_client))
         transport = HttpTransport(cluster)
         try:
             yield cls(transport, namespace or cluster.namespace, kind=kind)

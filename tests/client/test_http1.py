@@ -14,7 +14,7 @@ import uvloop
 
 from jobcommon.client import http1
 from jobcommon.client.errors import TransportError
-from jobcommon.client.http1 import HttpError, Pool, Route, connect, head
+from jobcommon.client.http1 import Exchange, HttpError, Pool, Route, StreamedExchange, connect, head
 from jobcommon.client.request import Request
 from jobcommon.client.transport import HttpTransport, StaticEndpoint, Timeouts
 
@@ -94,7 +94,7 @@ async def test_a_body_is_read_to_its_end(case: str) -> None:
     answer, hang_up, status, body = BODIES[case]
     async with serving(Answers(answer, hang_up=hang_up)) as place:
         connection = await connect(plain(place), 5.0)
-        exchange = connection.send(GET)
+        exchange = connection.send(GET, Exchange())
         await exchange.ended
         assert (exchange.status, exchange.body(), "x" in exchange.headers) == (status, body, False)
         connection.close()
@@ -114,7 +114,7 @@ async def test_a_response_that_breaks_off_is_an_error(case: str) -> None:
     async with serving(Answers(BROKEN[case], hang_up=True)) as place:
         connection = await connect(plain(place), 5.0)
         with pytest.raises(HttpError):
-            await connection.send(GET).ended
+            await connection.send(GET, Exchange()).ended
         assert not connection.reusable
 
 
@@ -124,7 +124,7 @@ async def test_connections_are_kept_for_further_requests() -> None:
         pool = Pool(4, 5.0)
         for _ in range(3):
             connection = await pool.acquire(plain(place))
-            await connection.send(GET).ended
+            await connection.send(GET, Exchange()).ended
             pool.release(connection)
         pool.close()
     assert (script.connections, len(script.heads)) == (1, 3)
@@ -143,11 +143,11 @@ async def test_a_connection_that_the_server_ends_is_replaced(case: str) -> None:
     async with serving(script) as place:
         pool = Pool(4, 5.0)
         first = await pool.acquire(plain(place))
-        await first.send(GET).ended
+        await first.send(GET, Exchange()).ended
         pool.release(first)
         await until(lambda: not first.reusable)
         second = await pool.acquire(plain(place))
-        await second.send(GET).ended
+        await second.send(GET, Exchange()).ended
         pool.release(second)
         pool.close()
     assert script.connections == 2
@@ -158,7 +158,7 @@ async def test_an_idle_connection_is_not_used_after_a_minute(monkeypatch: pytest
     async with serving(script) as place:
         pool = Pool(4, 1000.0)
         first = await pool.acquire(plain(place))
-        await first.send(GET).ended
+        await first.send(GET, Exchange()).ended
         pool.release(first)
         now = loop.time
         monkeypatch.setattr(loop, "time", lambda: now() + http1.KEEP_IDLE + 1)
@@ -183,7 +183,7 @@ async def test_a_slow_reader_stops_the_reading() -> None:
 
     async with serving(flood) as place:
         connection = await connect(plain(place), 5.0)
-        exchange = connection.send_streamed(GET)
+        exchange = connection.send(GET, StreamedExchange(connection.opened()))
         await exchange.start()
         await until(lambda: not connection.opened().is_reading())
         assert len(exchange.body()) < size

@@ -15,11 +15,11 @@ from jobcommon.client import list_watch
 from jobcommon.client.errors import StatusError, TransportError
 from jobcommon.client.request import MERGE_PATCH, Request, Response
 from jobcommon.operators.pytorch import PYTORCH
+from jobcommon.sdk import official
 from jobcommon.sdk.async_client import AsyncJobClient
 from jobcommon.sdk.build import build_job
 from jobcommon.sdk.failure import JobFailed
 from jobcommon.sdk.following import Timing
-from jobcommon.sdk.official import ApiClientSource
 from jobcommon.sdk.sync_client import JobClient
 from tests.runtime.fakes import Answer, ScriptedTransport, crd, refusal, reply
 from tests.runtime.world import World
@@ -203,12 +203,11 @@ async def test_logs_of_what_is_not_there() -> None:
 
 async def test_the_hook_of_an_official_client_renews_its_token() -> None:
     configuration = kubernetes.client.Configuration(host="http://server/", api_key={"authorization": "Bearer 0"})
-    source = ApiClientSource(kubernetes.client.ApiClient(configuration))
-    tokens = iter(("1", "2"))
-    source.api_client.configuration.refresh_api_key_hook = lambda at: at.api_key.update(authorization=f"Bearer {next(tokens)}")
-    first, second = await source.load(), await source.load()
-    assert (first.route.base_url, first.namespace, first.authorization) == ("http://server", "default", "Bearer 1")
-    assert second.authorization == "Bearer 2"
+    api_client, tokens = kubernetes.client.ApiClient(configuration), iter(("1", "2"))
+    api_client.configuration.refresh_api_key_hook = lambda at: at.api_key.update(authorization=f"Bearer {next(tokens)}")
+    first, second = await official.load(api_client), await official.load(api_client)
+    assert (first.route.base_url, first.namespace) == ("http://server", "default")
+    assert [*first.headers, *second.headers] == [("Authorization", "Bearer 1"), ("Authorization", "Bearer 2")]
 
 
 def test_the_blocking_client_has_the_same_methods(monkeypatch: pytest.MonkeyPatch) -> None:
