@@ -1,7 +1,8 @@
 """The processes of this benchmark: the API server, and the operator with its metrics and its cost.
 
 ``python -m benchmarks.processes KIND DIRECTORY`` is the server, without a node: the embedded one, or etcd and
-kube-apiserver from KUBEBUILDER_ASSETS, with the controllers that `localcluster.local_cluster` gives each.
+kube-apiserver from KUBEBUILDER_ASSETS. kube-controller-manager would share their cores, and still work on the endpoints of
+one round's pods while the next is measured.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from jobcommon.client.request import Request
 from jobcommon.client.transport import Endpoint, HttpTransport, Timeouts
 from jobcommon.runtime.health import PAGE_SECONDS
 from localcluster import local_cluster
-from localcluster.client import write_secret
+from localcluster.client import kubeconfig, write_secret
 from localcluster.conformance import envtest, free_port
 
 EMBEDDED, REAL = "embedded", "real"
@@ -211,12 +212,23 @@ async def operator(kubeconfig: str) -> AsyncIterator[Operator]:
         await stop(process)
 
 
+@asynccontextmanager
+async def _server(kind: str) -> AsyncIterator[str]:
+    """The kubeconfig of a server of that kind, while it runs."""
+    if (assets := envtest.assets() if kind == REAL else None) is None:
+        async with local_cluster(node=False) as served:
+            yield served.kubeconfig()
+        return
+    async with envtest.servers(assets) as servers:
+        yield kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate)
+
+
 async def _serve(kind: str, directory: str) -> None:
     over = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
-    async with local_cluster(node=False, server=kind) as served:
-        write_secret(Path(directory, "kubeconfig"), served.kubeconfig().encode())
-        print(served.url, flush=True)
+    async with _server(kind) as text:
+        write_secret(Path(directory, "kubeconfig"), text.encode())
+        print("ready", flush=True)
         await over.wait()
 
 
