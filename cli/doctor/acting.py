@@ -8,11 +8,12 @@ from jobcommon.cli.doctor.finding import Finding, Severity
 from jobcommon.cli.doctor.operators import OwnOperator
 from jobcommon.cli.doctor.state import ClusterState, names
 from jobcommon.cli.rights import LEASE
+from jobcommon.diagnosis.reading import OPERATOR_LABEL
 
 # Three times the usual duration of a lease; clocks differ.
 _LEASE_SECONDS = 45.0
 _WHY = "jobs neither start nor end while no operator acts"
-_MEND = "start the operators, or check their log: kubectl get pods --all-namespaces -l app.kubernetes.io/part-of=jobcommon"
+_MEND = "start the operators, or check their log: kubectl get pods --all-namespaces -l " + OPERATOR_LABEL
 
 
 def check_acting(state: ClusterState, own: Sequence[OwnOperator], now: float) -> Iterator[Finding]:

@@ -44,7 +44,7 @@ MAX_LOGS = 4
 MAX_FAILED_LOGS = 16
 TAIL_LINES = 1000
 FEW_LINES = 60
-OPERATOR_LABEL = "app.kubernetes.io/name in (training-operators, training-operator)"
+OPERATOR_LABEL = "app.kubernetes.io/part-of=jobcommon"
 POD_GROUP_APIS = (VOLCANO_API, COSCHEDULING_API, workload.V1BETA1)
 WORKLOAD_APIS = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 # Who reads one namespace may not read nodes, and a kind that is not installed is refused as well. Neither is worth a line.

@@ -19,6 +19,7 @@ from jobcommon.cli import rbac
 from jobcommon.cli.main import app
 from jobcommon.cli.rights import as_values
 from jobcommon.crd import crd_files
+from jobcommon.diagnosis.reading import OPERATOR_LABEL
 from jobcommon.operators.mpi import MPI
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.trainjob.runtimes import shipped
@@ -189,7 +190,9 @@ async def test_the_definition_of_jobset_is_installed_where_there_is_none_and_the
 
 @pytest.mark.parametrize("chart", OPERATORS)
 def test_the_operator_is_told_its_frameworks_and_its_lease(chart: str) -> None:
-    args = container(render(chart))["args"]
+    args = container(objects := render(chart))["args"]
+    labels = the(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert OPERATOR_LABEL in [f"{name}={value}" for name, value in labels.items()], "why and doctor look for its pods"
     names = [framework.name for framework in OPERATORS[chart]]
     assert [a.removeprefix("--framework=") for a in args if a.startswith("--framework=")] == sorted(names)
     assert args[0] == "operator"

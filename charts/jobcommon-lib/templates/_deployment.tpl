@@ -73,6 +73,7 @@ spec:
         {{- toYaml . | nindent 8 }}
         {{- end }}
         {{- include "jobcommon.selector" . | nindent 8 }}
+        app.kubernetes.io/part-of: jobcommon
       {{- with $values.podAnnotations }}
       annotations:
         {{- toYaml . | nindent 8 }}
