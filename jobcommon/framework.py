@@ -335,40 +335,8 @@ def _key(manifest: Manifest, namespaced: bool) -> tuple[str, str]:
     return str(metadata.get("namespace") or "") if namespaced else "", str(metadata.get("name") or "")
 
 
-def _nothing(*_: object) -> tuple[()]:
-    return ()
-
-
-def _same_spec(spec: Mapping[str, Any], _version: str) -> Mapping[str, Any]:
-    return spec
-
-
-def _same_pod(_job: Job, _replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
-    return pod
-
-
-def _no_gate(_job: Job, _replica: Replica, _tallies: Tallies) -> bool:
-    return True
-
-
-def _not_blocked(_job: Job) -> str:
-    return ""
-
-
 def _first_replica(job: Job, replica: Replica) -> bool:
     return replica == next(iter(job.replicas), None)
-
-
-def _never(_job: Job, _replica: Replica) -> bool:
-    return False
-
-
-def _not_joined(_job: Job, _kind: str) -> bool:
-    return False
-
-
-def _no_offsets(_job: Job) -> Mapping[str, int]:
-    return MappingProxyType({})
 
 
 class Feature:
@@ -468,22 +436,22 @@ class Framework:
     controller: str = ""
     former_controllers: tuple[str, ...] = ()
     versions: tuple[Version, ...] = (Version("v1", storage=True),)
-    index_offsets: Callable[[Job], Mapping[str, int]] = _no_offsets
-    env: Callable[[Job, Replica], Sequence[EnvVar]] = _nothing
+    index_offsets: Callable[[Job], Mapping[str, int]] = lambda _job: MappingProxyType({})
+    env: Callable[[Job, Replica], Sequence[EnvVar]] = lambda *_: ()
     env_in_main_only: bool = False
     outcome: Callable[[Job, Tallies], Outcome] | None = None
     is_master: Callable[[Job, Replica], bool] = _first_replica
-    upgrade: Callable[[Mapping[str, Any], str], Mapping[str, Any]] = _same_spec
-    validate: Callable[[Job], Iterable[FieldError]] = _nothing
-    blocked: Callable[[Job], str] = _not_blocked
-    shape_pod: Callable[[Job, Replica, dict[str, Any]], dict[str, Any]] = _same_pod
-    companions: Callable[[Job, Sequence[PodView]], Sequence[Companion]] = _nothing
+    upgrade: Callable[[Mapping[str, Any], str], Mapping[str, Any]] = lambda spec, _version: spec
+    validate: Callable[[Job], Iterable[FieldError]] = lambda *_: ()
+    blocked: Callable[[Job], str] = lambda _job: ""
+    shape_pod: Callable[[Job, Replica, dict[str, Any]], dict[str, Any]] = lambda _job, _replica, pod: pod
+    companions: Callable[[Job, Sequence[PodView]], Sequence[Companion]] = lambda *_: ()
     companion_kinds: tuple[CompanionKind, ...] = ()
     features: tuple[type[Feature], ...] | None = None
-    may_create: Callable[[Job, Replica, Tallies], bool] = _no_gate
-    tolerates_failure: Callable[[Job, Replica], bool] = _never
-    retries: Callable[[Job, Replica], bool] = _never
-    joins: Callable[[Job, str], bool] = _not_joined
+    may_create: Callable[[Job, Replica, Tallies], bool] = lambda *_: True
+    tolerates_failure: Callable[[Job, Replica], bool] = lambda *_: False
+    retries: Callable[[Job, Replica], bool] = lambda *_: False
+    joins: Callable[[Job, str], bool] = lambda *_: False
     rules: tuple[CelRule, ...] = ()
     checks: tuple[Check, ...] = ()
     scale: ScalePaths | None = None
@@ -493,9 +461,9 @@ class Framework:
     options: Options = field(default_factory=Options)
     own_options: object = None
     related: tuple[RelatedKind, ...] = ()
-    references: Callable[[Mapping[str, Any]], Sequence[ObjectKey]] = _nothing
+    references: Callable[[Mapping[str, Any]], Sequence[ObjectKey]] = lambda *_: ()
     specialize: "Callable[[Framework, Manifest, Related], tuple[Framework, Manifest]] | None" = None
-    shipped: Callable[[], Sequence[Mapping[str, Any]]] = _nothing
+    shipped: Callable[[], Sequence[Mapping[str, Any]]] = lambda *_: ()
     unresolved: tuple[FieldError, ...] = ()
     missing: bool = False
     subdomain: str = ""
