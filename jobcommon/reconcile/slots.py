@@ -76,26 +76,13 @@ class Succeeded(msgspec.Struct, frozen=True, gc=False):
     """The slot is on record as succeeded, whatever its pod does."""
 
 
-class Surplus(msgspec.Struct, frozen=True, gc=False):
-    """The job does not want it any more."""
+class Other(msgspec.Struct, frozen=True, gc=False):
+    """Nothing of it counts. The group of `Slots` says why: in `wanted` it has ended before its program began."""
 
 
-class Earlier(msgspec.Struct, frozen=True, gc=False):
-    """It belongs to an earlier attempt of the job and is to go."""
-
-
-class Spare(msgspec.Struct, frozen=True, gc=False):
-    """Its program has not begun, and does not begin in this attempt: it is left out, or the pod has ended before."""
-
-
-class Unknown(msgspec.Struct, frozen=True, gc=False):
-    """Errors of the spec hide whether it is wanted, or it fits no slot of the job."""
-
-
-State = Starting | Active | Leaving | Ended | Recorded | Succeeded | Surplus | Earlier | Spare | Unknown
+State = Starting | Active | Leaving | Ended | Recorded | Succeeded | Other
 STARTING, ACTIVE, DISTURBED, LEAVING = Starting(), Active(), Active(disturbed=True), Leaving()
-RECORDED_STOP = Recorded(stopped=True)
-SLOT_SUCCEEDED, SURPLUS, EARLIER, SPARE_POD, UNKNOWN = Succeeded(), Surplus(), Earlier(), Spare(), Unknown()
+RECORDED_STOP, SLOT_SUCCEEDED, OTHER = Recorded(stopped=True), Succeeded(), Other()
 _NOWHERE = Replica("", -1)
 
 
@@ -205,21 +192,21 @@ def arrange(framework: Framework, job: Job, pods: Collection[PodView], blocked: 
         elif is_spare(pod):
             # Nothing of it counts, whichever attempt it was made for.
             living = pod.deletion_time is None and not is_over(pod)
-            wanted[replica] = classifier.slot(replica, pod, STARTING if living else SPARE_POD)
+            wanted[replica] = classifier.slot(replica, pod, STARTING if living else OTHER)
         elif attempt and attempt_of(pod) != attempt:
-            earlier.append(classifier.slot(replica, pod, EARLIER))
+            earlier.append(classifier.slot(replica, pod, OTHER))
         else:
             wanted[replica] = classifier.wanted(replica, pod)
     frozen = {kind.lower() for kind in blocked}
     for _, pod in sorted(by_name.items()):
         if (former := _former_slot(job, pod)) is None:
-            unowned.append(classifier.slot(_NOWHERE, pod, UNKNOWN))
+            unowned.append(classifier.slot(_NOWHERE, pod, OTHER))
         elif former.type.lower() in frozen:
-            unknown.append(classifier.slot(former, pod, UNKNOWN))
+            unknown.append(classifier.slot(former, pod, OTHER))
         elif is_spare(pod):
-            spare.append(classifier.slot(former, pod, SPARE_POD))
+            spare.append(classifier.slot(former, pod, OTHER))
         elif attempt and attempt_of(pod) != attempt:
-            earlier.append(classifier.slot(former, pod, EARLIER))
+            earlier.append(classifier.slot(former, pod, OTHER))
         else:
             surplus.append(classifier.surplus(former, pod))
     return Slots(wanted, tuple(vacant), tuple(surplus), tuple(unknown), tuple(earlier), tuple(unowned), tuple(spare))
@@ -244,7 +231,7 @@ class _Classifier:
 
     def surplus(self, replica: Replica, pod: PodView) -> Slot:
         """The slot of a pod that it does not want. When the job is scaled up again, what has succeeded need not run again."""
-        state: State = SURPLUS
+        state: State = OTHER
         if replica.type in self._done and replica.index < MAX_REPLICAS:
             ending = ending_in_slot(self._framework, self._job, replica, pod)
             if replica.index in self._done[replica.type]:
