@@ -28,9 +28,9 @@ from jobcommon.reconcile import limits
 from jobcommon.reconcile.facts import Facts, Go, Stop
 from jobcommon.reconcile.gang import WATCHED_PRIORITIES
 from jobcommon.reconcile.intents import Course
-from jobcommon.reconcile.kueue_workload import Admitted, PodSets, annotations_of, workload_status
+from jobcommon.reconcile.kueue_workload import PodSets, annotations_of, as_admitted, flavors_of, workload_status
 from jobcommon.reconcile.plan import WARNING, Action, Event, Get
-from jobcommon.reconcile.rendering import Note, Wait
+from jobcommon.reconcile.rendering import Note, Wait, Why
 from jobcommon.reconcile.view import Admission, Lifecycle, PodShape, Proposal, Remark, View
 from jobcommon.reconcile.wanted import Wanted, changes
 
@@ -80,9 +80,9 @@ class Queue(PodShape, Admission, Lifecycle):
     def _holding(self) -> str:
         """The queue in which the job has quota; "" without."""
         found = self.found
-        if found is None or not found.has("QuotaReserved") or found.view.owner is None or found.view.owner.uid != self.job.uid:
-            return ""
-        return str(found.spec.get("queueName") or "")
+        return (
+            str(found.spec.get("queueName") or "") if found is not None and self._is_ours and found.has("QuotaReserved") else ""
+        )
 
     @classmethod
     def quota(cls, facts: Facts) -> Go | Stop:
@@ -132,6 +132,12 @@ class Queue(PodShape, Admission, Lifecycle):
         return next((Workload(view) for view in views if view.owner is not None and view.owner.uid == self.job.uid), None)
 
     @property
+    def _is_ours(self) -> bool:
+        """Whether the Workload is the job's, and not about to be taken over, or another one's."""
+        owner = self.found.view.owner if self.found is not None else None
+        return owner is not None and owner.uid == self.job.uid
+
+    @property
     def _as_cached(self) -> tuple[Get, str] | None:
         """The Workload, and the version of it that is decided upon; the cache of it may be older than that of jobs."""
         if self._off:
@@ -148,17 +154,26 @@ class Queue(PodShape, Admission, Lifecycle):
         return Note(waits_in(self.queue), why) if (why := self._not_admitted()) else None
 
     @cached_property
-    def admission(self) -> Admitted:
-        """What is admitted of the job."""
-        return Admitted(self.job, self.found, self._pod_sets, self.observed.cluster)
+    def _assignments(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is assigned to each podSet, by name; nothing without an admitted Workload."""
+        return self.found.assignments if self.found is not None and self.found.has("Admitted") else {}
 
     def wait(self) -> Wait | None:
         """What is missing to create pods as they are admitted."""
-        return self.admission.hold
+        known = self.observed.cluster
+        unread = [
+            flavor for one in self._assignments.values() for flavor in flavors_of(one) if (kueue.FLAVORS, flavor) not in known
+        ]
+        text = "does not exist, or the operator may not list and watch resourceflavors"
+        return Wait(Why.NOT_ALLOWED, Note(f"ResourceFlavor {unread[0]} {text}")) if unread else None
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod as it is admitted."""
-        return self.admission.place(replica, pod)
+        name = self._pod_sets.name_of(replica)
+        if self.found is None or name not in self._assignments:
+            return pod
+        flavors = [self.observed.cluster.get((kueue.FLAVORS, one)) for one in flavors_of(self._assignments[name])]
+        return as_admitted(self.job, self.found, name, [view for view in flavors if view is not None], replica, pod)
 
     @cached_property
     def _not_queued(self) -> str:
@@ -178,9 +193,9 @@ class Queue(PodShape, Admission, Lifecycle):
         active = course is Course.GO_ON or (stopping and not all(slot.over for slot in self._view.slots.ours))
         # One that is under our name and not the job's is not corrected: it is in the way of ours, which the create shows.
         there = {(KUEUE_WORKLOADS, self.found.view.name): self.found.view} if self.found is not None else {}
-        return changes(self.job, replace(self.observed, companions=there), self.wanted(self._now, active=active))
+        return changes(self.job, replace(self.observed, companions=there), self._workload(active=active))
 
-    def wanted(self, now: float, *, active: bool) -> Sequence[Wanted]:
+    def _workload(self, *, active: bool) -> Sequence[Wanted]:
         """The Workload as it is to be."""
         found, job = self.found, self.job
         if found is None:
@@ -190,11 +205,11 @@ class Queue(PodShape, Admission, Lifecycle):
             return [] if left_out else [self._wanted()]
         if found.view.deleting:
             return []
-        if found.view.owner is None or found.view.owner.uid != job.uid:
+        if not self._is_ours:
             unowned = found.view.owner is None and not job.status.finished
             return [self._wanted({"metadata": self._ownership(found)})] if unowned else []
         if job.status.finished:
-            return [] if active else [self._wanted(status=self._status(found, now, active=active))]
+            return [] if active else [self._wanted(status=self._status(found, active=active))]
         if not self.queue:
             return [self._unwanted(found, "the job has no queue label")]
         if job.run_policy.suspend and not self.prebuilt:
@@ -204,7 +219,7 @@ class Queue(PodShape, Admission, Lifecycle):
         # One that Kueue has made says nothing of the job's pods but how many there are.
         digest = {} if self.prebuilt or job.errors else {"metadata": {"annotations": {kueue.POD_SETS: self._pod_sets.digest}}}
         corrected = {**digest, "spec": self._queue_and_priority(found)}
-        return [self._wanted(corrected, self._status(found, now, active=active))]
+        return [self._wanted(corrected, self._status(found, active=active))]
 
     # -- why it waits -------------------------------------------------------------------------------------------------
 
@@ -224,7 +239,7 @@ class Queue(PodShape, Admission, Lifecycle):
             return invalid or self._not_made or refused or "its Workload has not been created yet"
         if found.view.deleting:
             return f"its Workload {found.view.name} is being deleted"
-        if found.view.owner is None or found.view.owner.uid != self.job.uid:
+        if not self._is_ours:
             other = found.view.owner
             state = f"owned by {other.kind} {other.name}" if other else "about to be taken over"
             return f"its Workload {found.view.name} is {state}"
@@ -232,7 +247,7 @@ class Queue(PodShape, Admission, Lifecycle):
             return f"its Workload {found.view.name} was made for another spec of the job"
         if not found.admitted:
             return found.why_not_admitted
-        hold = self.admission.hold
+        hold = self.wait()
         return "" if limits.is_started(self.job) or hold is None else str(hold.words)
 
     @cached_property
@@ -340,13 +355,13 @@ class Queue(PodShape, Admission, Lifecycle):
         annotations = {kueue.POD_SETS: self._pod_sets.digest}
         return self._wanted({"metadata": {"annotations": annotations}, "spec": self._spec}, exact=True)
 
-    def _status(self, found: Workload, now: float, *, active: bool) -> Mapping[str, Any]:
+    def _status(self, found: Workload, *, active: bool) -> Mapping[str, Any]:
         """The status that it is to have, and None for what goes."""
         used: dict[str, int] = {}
         if self.job.status.attempt_replicas:
             ours = Counter(slot.replica.type for slot in self._view.slots.ours if not slot.over)
             used = {kind: max(self.job.count(kind), ours[kind]) for kind in self._pod_sets.least}
-        status = workload_status(self.job, found, self._pod_sets, now, active=active, used=used)
+        status = workload_status(self.job, found, self._pod_sets, self._now, active=active, used=used)
         return {**dict.fromkeys(found.status), **status}
 
 

@@ -5,7 +5,7 @@ Jobs write it.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -23,7 +23,7 @@ from jobcommon.api.timestamp import format_time, parse_time
 from jobcommon.api.view import ObjectView
 from jobcommon.framework import Job
 from jobcommon.manifests.children import MAX_LABEL
-from jobcommon.reconcile.rendering import Note, Wait, Why, end_of
+from jobcommon.reconcile.rendering import end_of
 from jobcommon.reconcile.slots import recorded_success
 
 
@@ -149,66 +149,41 @@ def _without_repeated_variables(container: Mapping[str, Any]) -> Mapping[str, An
     return {**container, "env": list(variables.values())} if variables else container
 
 
-@dataclass(frozen=True)
-class Admitted:
-    """What is admitted of one job: nothing without an admitted Workload. `cluster`: see `Observed`."""
-
-    job: Job
-    workload: Workload | None
-    pod_sets: PodSets
-    cluster: Mapping[tuple[str, str], ObjectView]
-
-    @cached_property
-    def assignments(self) -> Mapping[str, Mapping[str, Any]]:
-        """What is assigned to each podSet, by name."""
-        return self.workload.assignments if self.workload is not None and self.workload.has("Admitted") else {}
-
-    @cached_property
-    def hold(self) -> Wait | None:
-        """What is missing to create pods as they are admitted; None if nothing is."""
-        missing = dict.fromkeys(flavor for one in self.assignments.values() for flavor in _flavors(one))
-        unread = [flavor for flavor in missing if (kueue.FLAVORS, flavor) not in self.cluster]
-        text = "does not exist, or the operator may not list and watch resourceflavors"
-        return Wait(Why.NOT_ALLOWED, Note(f"ResourceFlavor {unread[0]} {text}")) if unread else None
-
-    def place(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
-        """The pod as it is admitted: with its flavors' node labels and tolerations, its topology gate, and what checks add."""
-        name = self.pod_sets.name_of(replica)
-        assigned, found = self.assignments.get(name), self.workload
-        if assigned is None or found is None:
-            return pod
-        metadata, spec = pod["metadata"], pod["spec"]
-        cluster_queue = str(mapping_of(found.status.get("admission")).get("clusterQueue") or "")
-        queue_labels = {kueue.LOCAL_QUEUE_LABEL: found.spec.get("queueName"), kueue.CLUSTER_QUEUE_LABEL: cluster_queue}
-        added_labels = {kueue.POD_SET_LABEL: name, **{k: v for k, v in queue_labels.items() if v and len(v) <= MAX_LABEL}}
-        offset = self.job.index_offsets.get(replica.type.lower())
-        annotations = {kueue.WORKLOAD_ANNOTATION: found.view.name} | ({kueue.INDEX_OFFSET: str(offset)} if offset else {})
-        selector: dict[str, Any] = {}
-        tolerations, gates = list(spec.get("tolerations") or ()), list(spec.get("schedulingGates") or ())
-        if assigned.get("topologyAssignment"):
-            gates += [] if {"name": kueue.TOPOLOGY_GATE} in gates else [{"name": kueue.TOPOLOGY_GATE}]
-            if not asks_for_topology(annotations_of(pod)):
-                annotations |= topology_of(self.job) or {kueue.UNCONSTRAINED: "true"}
-        for change in (*self._flavor_changes(assigned), *_updates(found, name)):
-            selector |= mapping_of(change.get("nodeSelector"))
-            added_labels |= mapping_of(change.get("labels"))
-            annotations |= mapping_of(change.get("annotations"))
-            tolerations += [one for one in mappings_in(change.get("tolerations")) if one not in tolerations]
-        lists = {"tolerations": tolerations, "schedulingGates": gates}
-        added: dict[str, Any] = {key: value for key, value in lists.items() if value}
-        added |= {"nodeSelector": {**(spec.get("nodeSelector") or {}), **selector}} if selector else {}
-        own_annotations = {**(metadata.get("annotations") or {}), **annotations}
-        marked = {**metadata, "labels": {**added_labels, **metadata["labels"]}, "annotations": own_annotations}
-        return {**pod, "metadata": marked, "spec": {**spec, **added}}
-
-    def _flavor_changes(self, assigned: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        for flavor in _flavors(assigned):
-            if (view := self.cluster.get((kueue.FLAVORS, flavor))) is not None:
-                spec = mapping_of(view.raw.get("spec"))
-                yield {"nodeSelector": spec.get("nodeLabels"), "tolerations": spec.get("tolerations")}
+def as_admitted(
+    job: Job, found: Workload, name: str, flavors: Iterable[ObjectView], replica: Replica, pod: dict[str, Any]
+) -> dict[str, Any]:
+    """The pod of that podSet as it is admitted: with its flavors' node labels and tolerations, its topology gate, and what
+    checks add.
+    """
+    metadata, spec = pod["metadata"], pod["spec"]
+    cluster_queue = str(mapping_of(found.status.get("admission")).get("clusterQueue") or "")
+    queue_labels = {kueue.LOCAL_QUEUE_LABEL: found.spec.get("queueName"), kueue.CLUSTER_QUEUE_LABEL: cluster_queue}
+    added_labels = {kueue.POD_SET_LABEL: name, **{k: v for k, v in queue_labels.items() if v and len(v) <= MAX_LABEL}}
+    offset = job.index_offsets.get(replica.type.lower())
+    annotations = {kueue.WORKLOAD_ANNOTATION: found.view.name} | ({kueue.INDEX_OFFSET: str(offset)} if offset else {})
+    selector: dict[str, Any] = {}
+    tolerations, gates = list(spec.get("tolerations") or ()), list(spec.get("schedulingGates") or ())
+    if found.assignments[name].get("topologyAssignment"):
+        gates += [] if {"name": kueue.TOPOLOGY_GATE} in gates else [{"name": kueue.TOPOLOGY_GATE}]
+        if not asks_for_topology(annotations_of(pod)):
+            annotations |= topology_of(job) or {kueue.UNCONSTRAINED: "true"}
+    specs = (mapping_of(flavor.raw.get("spec")) for flavor in flavors)
+    of_flavors = ({"nodeSelector": one.get("nodeLabels"), "tolerations": one.get("tolerations")} for one in specs)
+    for change in (*of_flavors, *_updates(found, name)):
+        selector |= mapping_of(change.get("nodeSelector"))
+        added_labels |= mapping_of(change.get("labels"))
+        annotations |= mapping_of(change.get("annotations"))
+        tolerations += [one for one in mappings_in(change.get("tolerations")) if one not in tolerations]
+    lists = {"tolerations": tolerations, "schedulingGates": gates}
+    added: dict[str, Any] = {key: value for key, value in lists.items() if value}
+    added |= {"nodeSelector": {**(spec.get("nodeSelector") or {}), **selector}} if selector else {}
+    own_annotations = {**(metadata.get("annotations") or {}), **annotations}
+    marked = {**metadata, "labels": {**added_labels, **metadata["labels"]}, "annotations": own_annotations}
+    return {**pod, "metadata": marked, "spec": {**spec, **added}}
 
 
-def _flavors(assigned: Mapping[str, Any]) -> list[str]:
+def flavors_of(assigned: Mapping[str, Any]) -> list[str]:
+    """The flavors that are assigned to a podSet, each once."""
     return list(dict.fromkeys(map(str, mapping_of(assigned.get("flavors")).values())))
 
 
@@ -219,6 +194,8 @@ def _updates(found: Workload, name: str) -> Iterator[Mapping[str, Any]]:
 
 
 _REQUEUED_AT_ONCE = ("Preempted", "NodeFailures")
+# Of a condition: its type, whether it holds, its reason and its message.
+_Change = tuple[str, bool, str, str]
 
 
 def workload_status(
@@ -229,11 +206,11 @@ def workload_status(
     `used`: by type, how many pods a job that may be smaller than it asks for has, or is to have.
     """
     status = dict(found.status)
-    conditions = _Conditions(found, now)
+    changes: list[_Change] = []
     evicted = found.conditions.get("Evicted", {})
     if job.status.finished and not found.has("Finished"):
         failed = job.status.has(ConditionType.FAILED)
-        conditions.set("Finished", True, "Failed" if failed else "Succeeded", end_of(job.status))
+        changes.append(("Finished", True, "Failed" if failed else "Succeeded", end_of(job.status)))
     elif found.has("Evicted") and found.has("QuotaReserved"):
         if active:
             return found.status
@@ -241,31 +218,33 @@ def workload_status(
         if found.has("Admitted") and (since := parse_time(found.conditions["Admitted"].get("lastTransitionTime"))):
             before = status.get("accumulatedPastExecutionTimeSeconds") or 0
             status["accumulatedPastExecutionTimeSeconds"] = before + max(int(now - since), 0)
-        conditions.set("Requeued", reason in _REQUEUED_AT_ONCE, reason, message)
-        conditions.set("QuotaReserved", False, "PendingEvaluation", message)
-        conditions.set("Admitted", False, "NoReservation", "The workload has no reservation")
+        changes += [
+            ("Requeued", reason in _REQUEUED_AT_ONCE, reason, message),
+            ("QuotaReserved", False, "PendingEvaluation", message),
+            ("Admitted", False, "NoReservation", "The workload has no reservation"),
+        ]
         if found.has("PodsReady"):
-            conditions.set("PodsReady", False, "WaitForStart", "Not all pods are ready or succeeded")
+            changes.append(("PodsReady", False, "WaitForStart", "Not all pods are ready or succeeded"))
         status.pop("admission", None)
         if pod_sets.least:
             # It is resumed with what is asked for by then.
             status.pop("reclaimablePods", None)
     elif found.admitted:
-        _set_readiness(job, found, conditions)
+        changes += _readiness(job, found)
         status |= _reclaimable(job, found, pod_sets, used)
-    new = {**status, "conditions": conditions.listed}
+    new = {**status, "conditions": _conditions(found, changes, now)}
     return found.status if new == {"conditions": [], **found.status} else new
 
 
-def _set_readiness(job: Job, found: Workload, conditions: "_Conditions") -> None:
+def _readiness(job: Job, found: Workload) -> list[_Change]:
     ready, before = job.status.has(ConditionType.RUNNING), found.conditions.get("PodsReady", {})
     if ready and not found.has("PodsReady"):
         again = before.get("reason") == "WaitForRecovery"
         text = "All pods reached readiness and the workload is running"
-        conditions.set("PodsReady", True, "Recovered" if again else "Started", text)
-    elif not ready and found.has("PodsReady"):
-        text = "At least one pod has failed, waiting for recovery"
-        conditions.set("PodsReady", False, "WaitForRecovery", text)
+        return [("PodsReady", True, "Recovered" if again else "Started", text)]
+    if not ready and found.has("PodsReady"):
+        return [("PodsReady", False, "WaitForRecovery", "At least one pod has failed, waiting for recovery")]
+    return []
 
 
 def _reclaimable(job: Job, found: Workload, pod_sets: PodSets, used: Mapping[str, int]) -> dict[str, Any]:
@@ -282,21 +261,13 @@ def _reclaimable(job: Job, found: Workload, pod_sets: PodSets, used: Mapping[str
     return {"reclaimablePods": [{"name": k, "count": v} for k, v in counts.items()]} if counts != before else {}
 
 
-class _Conditions:
-    """The conditions of a Workload, to be changed."""
-
-    def __init__(self, found: Workload, now: float) -> None:
-        self._found, self._now = dict(found.conditions), format_time(now)
-        self._generation = mapping_of(found.raw.get("metadata")).get("generation") or 0
-
-    def set(self, kind: str, is_true: bool, reason: str, message: str) -> None:
-        """Set one condition. The time of its transition changes with its status alone."""
-        status, old = "True" if is_true else "False", self._found.get(kind, {})
-        since = old.get("lastTransitionTime") if old.get("status") == status else self._now
+def _conditions(found: Workload, changes: Iterable[_Change], now: float) -> list[Mapping[str, Any]]:
+    """The conditions after the changes. The time of a transition changes with its status alone."""
+    known = dict(found.conditions)
+    generation = mapping_of(found.raw.get("metadata")).get("generation") or 0
+    for kind, is_true, reason, message in changes:
+        status, old = "True" if is_true else "False", known.get(kind, {})
+        since = old.get("lastTransitionTime") if old.get("status") == status else format_time(now)
         new = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
-        self._found[kind] = {**new, "observedGeneration": self._generation}
-
-    @property
-    def listed(self) -> list[Mapping[str, Any]]:
-        """All of them."""
-        return list(self._found.values())
+        known[kind] = {**new, "observedGeneration": generation}
+    return list(known.values())
