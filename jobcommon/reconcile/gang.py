@@ -96,10 +96,21 @@ class Gang(PodShape, Admission, Lifecycle):
         """The scheduler that places this job's pods together, if one does."""
         return None if self.off else self.job.options.gang
 
+    @property
+    def _native(self) -> bool:
+        """Whether that is Kubernetes' own, with its PodGroup and its Workload."""
+        return self.scheduler is not None and self.scheduler.native
+
     @cached_property
-    def found(self) -> ObjectView | None:
-        """The job's PodGroup as it is."""
-        return self.observed.companions.get((POD_GROUPS, self.job.name)) if self.job.options.gang else None
+    def _objects(self) -> Mapping[str, ObjectView]:
+        """The job's PodGroup and its Workload as they are, by plural."""
+        known = {plural: self.observed.companions.get((plural, self.job.name)) for plural in (POD_GROUPS, WORKLOADS)}
+        return {plural: view for plural, view in known.items() if view is not None}
+
+    @cached_property
+    def _found(self) -> Mapping[str, Any]:
+        """The PodGroup as it is; empty without one."""
+        return self._objects[POD_GROUPS].raw if POD_GROUPS in self._objects else {}
 
     def wait(self) -> Wait | None:
         """What the creation of the job's missing pods waits for; None if they may be created."""
@@ -111,7 +122,7 @@ class Gang(PodShape, Admission, Lifecycle):
             return ""
         if any(view.deleting for view in self._objects.values()) and not self._is_in_use:
             return f"the previous PodGroup {self.job.name} to be deleted"
-        phase = mapping_of(self._raw.get("status")).get("phase") or ""
+        phase = mapping_of(self._found.get("status")).get("phase") or ""
         if not self.scheduler.holds_pods or phase not in _NOT_TAKEN_UP:
             return ""
         return f"{self.scheduler.name} to accept PodGroup {self.job.name}"
@@ -123,14 +134,13 @@ class Gang(PodShape, Admission, Lifecycle):
         Not those that have succeeded or have failed for good in a job that goes on, nor those that the framework creates only
         when others are ready: of a native gang never.
         """
-        native = self.scheduler is not None and self.scheduler.native
         return tuple(
             r
             for r in self.job.replicas
             if r.index not in self._view.tallies[r.type].succeeded_indexes
             and not self._gives_up(r)
             and (r in self._view.slots.wanted or self.framework.may_create(self.job, r, self._once_created))
-            and not (native and _comes_later(self.framework, self.job, r))
+            and not (self._native and _comes_later(self.framework, self.job, r))
         )
 
     @cached_property
@@ -185,19 +195,12 @@ class Gang(PodShape, Admission, Lifecycle):
         named = (_priority_class(spec.template) for spec in self.job.replica_specs.values())
         return _policy(self.job).priority_class or next(filter(None, named), "")
 
-    @cached_property
-    def _objects(self) -> Mapping[str, ObjectView]:
-        """The job's PodGroup and its Workload as they are, by plural."""
-        known = {plural: self.observed.companions.get((plural, self.job.name)) for plural in (POD_GROUPS, WORKLOADS)}
-        return {plural: view for plural, view in known.items() if view is not None}
-
     @property
     def _is_in_use(self) -> bool:
         """Whether pods keep a native PodGroup that is being deleted, and are placed by it."""
-        native = self.scheduler is not None and self.scheduler.native
-        return native and any(slot.stays for slot in self._view.slots.wanted.values())
+        return self._native and any(slot.stays for slot in self._view.slots.wanted.values())
 
-    def _native(self, api_version: str) -> Iterator[Wanted]:
+    def _of_kubernetes(self, api_version: str) -> Iterator[Wanted]:
         """The Workload and the PodGroup."""
         job, metadata = self.job, owned(self.job, self.job.name, job_selector(self.framework, self.job))
         count = {"schedulingPolicy": {"gang": {"minCount": max(self.min_member, 1)}}}
@@ -227,9 +230,8 @@ class Gang(PodShape, Admission, Lifecycle):
 
     def act(self, course: Course | None) -> Iterable[Proposal]:
         """Keep its objects as they are to be, and report problems of the gang."""
-        if course is Course.GO_ON:
-            return [*self._changes(course), *self._events(), *(Remark(ConditionType.CREATED, note) for note in self._notes())]
-        return self._changes(course)
+        yield from self._changes(course)
+        yield from self._reports() if course is Course.GO_ON else ()
 
     def _changes(self, course: Course | None) -> Iterable[Action]:
         """Create and correct the PodGroup of a job that goes on; delete that of one that does not."""
@@ -243,16 +245,16 @@ class Gang(PodShape, Admission, Lifecycle):
         if self.scheduler is None or not self.members:
             return unwanted(self.job, self.observed)
         api_version, job = self.scheduler.api_version, self.job
-        if self.scheduler.native:
-            return self._native(api_version)
+        if self._native:
+            return self._of_kubernetes(api_version)
         metadata = owned(job, job.name, job_selector(self.framework, job))
         if annotations := {key: value for key, value in job.annotations.items() if key != _LAST_APPLIED}:
             metadata["annotations"] = annotations
-        spec = self.group_spec(mapping_of(self._raw.get("spec")), api_version)
+        spec = self._group_spec(mapping_of(self._found.get("spec")), api_version)
         manifest = {"apiVersion": api_version, "kind": POD_GROUP, "metadata": metadata, "spec": merged({}, spec)}
         return [Wanted(api_version, POD_GROUPS, job.name, manifest, {"spec": spec})]
 
-    def group_spec(self, found: Mapping[str, Any], api_version: str) -> dict[str, Any]:
+    def _group_spec(self, found: Mapping[str, Any], api_version: str) -> dict[str, Any]:
         """Our fields of the spec of the PodGroup, where it is now as `found`. None: the field must not be there."""
         job, policy = self.job, _policy(self.job)
         fields: dict[str, Any] = {
@@ -262,7 +264,7 @@ class Gang(PodShape, Admission, Lifecycle):
             "priorityClassName": self._priority or None,
             "scheduleTimeoutSeconds": policy.schedule_timeout_seconds,
             # A server that does not know the field drops it; then it must not be written again and again.
-            "networkTopology": found.get("networkTopology") if self.found is not None else _network_topology(policy) or None,
+            "networkTopology": found.get("networkTopology") if self._found else _network_topology(policy) or None,
         }
         return {key: fields[key] for key in _OWNED[api_version]}
 
@@ -272,7 +274,7 @@ class Gang(PodShape, Admission, Lifecycle):
             return pod
         metadata, spec, name = pod["metadata"], pod["spec"], self.job.name
         annotations = {**(metadata.get("annotations") or {}), names.MEMBER: self.scheduler.api_version}
-        if self.scheduler.native:
+        if self._native:
             if alone := _comes_later(self.framework, self.job, replica):
                 annotations[names.MEMBER] += names.ALONE
             pod = {**pod, "metadata": {**metadata, "annotations": annotations}}
@@ -290,7 +292,7 @@ class Gang(PodShape, Admission, Lifecycle):
         }
 
     @property
-    def topology_ignored(self) -> str:
+    def _topology_ignored(self) -> str:
         """Why the topology of the policy is not applied: the field and its remedy; "" if it is, or without a topology."""
         topology, scheduler = _policy(self.job).topology, self.scheduler
         queued = self.job.options.kueue and self.job.labels.get(kueue.QUEUE_LABEL)
@@ -304,46 +306,34 @@ class Gang(PodShape, Admission, Lifecycle):
         if scheduler.native and topology.mode == TopologyMode.PREFERRED:
             return f"{field}.mode: Kubernetes supports only Required, so pods are placed without it"
         name = "schedulingConstraints" if scheduler.native else "networkTopology"
-        if self.found is None or mapping_of(self._raw.get("spec")).get(name):
+        if not self._found or mapping_of(self._found.get("spec")).get(name):
             return ""
         gate = "the feature gate TopologyAwareWorkloadScheduling" if scheduler.native else "Volcano's definition of PodGroup"
         return f"{field}: PodGroup {self.job.name} was created without it; check {gate}, then suspend and resume the job"
 
-    # -- events and notes ---------------------------------------------------------------------------------------------
+    # -- what is reported ---------------------------------------------------------------------------------------------
 
-    def _events(self) -> Iterable[Event]:
-        """Events on problems of the gang, each emitted once."""
+    def _problems(self) -> Iterator[tuple[str, str]]:
+        """What is wrong with the gang, the most important first, and the reasons of events on it; "" for none."""
         if self.off:
-            yield Event(WARNING, reasons.GANG_OFF, f"gang scheduling is off: {self.off}", lasting=True)
-        if self.topology_ignored:
-            yield Event(WARNING, reasons.TOPOLOGY_IGNORED, self.topology_ignored, lasting=True)
-        if self._awaited:
-            yield Event(NORMAL, reasons.WAITING, f"Pods wait for {self._awaited}", lasting=True)
-        if (
-            self.scheduler is not None
-            and not self.scheduler.native
-            and (others := other_schedulers(self.job, self.scheduler.name))
-        ):
-            text = (
-                f"Templates name the scheduler {', '.join(others)}, which is kept; {self.scheduler.name} places only the "
-                "other pods"
-            )
-            yield Event(WARNING, reasons.OTHER_SCHEDULER, text, lasting=True)
-
-    def _notes(self) -> Iterable[Note]:
-        """Problems of the gang, for the condition of a job without a more important message."""
-        if self.off:
-            return [Note(f"gang scheduling is off: {self.off}")]
+            yield reasons.GANG_OFF, f"gang scheduling is off: {self.off}"
         if self.scheduler is not None and self.min_member > (many := self.job.total_replicas):
             field = "spec.runPolicy.schedulingPolicy.minAvailable"
-            return [Note(f"{field}: {self.min_member} is more than the {many} replicas; lower it, or the job waits")]
-        return [Note(self.topology_ignored)] if self.topology_ignored else []
+            yield "", f"{field}: {self.min_member} is more than the {many} replicas; lower it, or the job waits"
+        if self._topology_ignored:
+            yield reasons.TOPOLOGY_IGNORED, self._topology_ignored
 
-    # -- templates ----------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _raw(self) -> Mapping[str, Any]:
-        return self.found.raw if self.found is not None else {}
+    def _reports(self) -> Iterator[Proposal]:
+        """Events, each emitted once, and the first problem for the condition of a job without a more important message."""
+        problems = list(self._problems())
+        yield from (Event(WARNING, reason, text, lasting=True) for reason, text in problems if reason)
+        yield from (Remark(ConditionType.CREATED, Note(text)) for _, text in problems[:1])
+        if self._awaited:
+            yield Event(NORMAL, reasons.WAITING, f"Pods wait for {self._awaited}", lasting=True)
+        if self.scheduler is not None and not self._native and (others := other_schedulers(self.job, self.scheduler.name)):
+            kept = f"Templates name the scheduler {', '.join(others)}, which is kept"
+            text = f"{kept}; {self.scheduler.name} places only the other pods"
+            yield Event(WARNING, reasons.OTHER_SCHEDULER, text, lasting=True)
 
 
 def unwanted(job: Job, observed: Observed, why: str = "no pods to place") -> list[Wanted]:
