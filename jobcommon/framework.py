@@ -210,6 +210,11 @@ class Job(Members):
         return self.restarts_together and self.run_policy.restart_method == RestartMethod.AUTO
 
     @property
+    def starts_by_image(self) -> bool:
+        """Whether programs start when the images of their pods are set, so that a pod may know of another attempt by then."""
+        return self.restarts_in_place or self.is_elastic
+
+    @property
     def is_elastic(self) -> bool:
         """Whether the job is resized to the replicas that have nodes."""
         return self.restarts_together and self.run_policy.elastic is not None

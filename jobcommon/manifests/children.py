@@ -127,8 +127,7 @@ def _variables(framework: Framework, job: Job, replica: Replica) -> Collection[E
     if not (template.get("hostNetwork") or template.get("hostnameOverride") or len(name) > MAX_LABEL):
         # dataclasses.replace takes three times as long, and this is done for every pod.
         variables = [EnvVar(v.name, _renamed(v.value, own, name), v.default) if own in v.value else v for v in variables]
-    in_place = job.restarts_in_place or job.is_elastic
-    if not in_place or sum(len(v.name) + len(v.value.encode()) for v in variables) > MAX_VARIABLES:
+    if not job.starts_by_image or sum(len(v.name) + len(v.value.encode()) for v in variables) > MAX_VARIABLES:
         return variables
     return [
         _Annotated(v.name, v.value, v.default) if "$" not in v.value and len(v.name) + len("env.") <= MAX_LABEL else v

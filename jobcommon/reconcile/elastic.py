@@ -20,7 +20,8 @@ from jobcommon.api.timestamp import format_moment, format_time, parse_time, trus
 from jobcommon.framework import Job
 from jobcommon.manifests.children import CORE
 from jobcommon.manifests.size import elastic_of, fewest, fixed_counts, named, size_text
-from jobcommon.reconcile import in_place, limits
+from jobcommon.reconcile import limits
+from jobcommon.reconcile.in_place import InPlace, spare
 from jobcommon.reconcile.intents import Course, RestartPod
 from jobcommon.reconcile.plan import NORMAL, Action, Create, Event
 from jobcommon.reconcile.rendering import Note, Why
@@ -136,12 +137,9 @@ class Elastic(PodShape, Lifecycle):
         if slot.over and not slot.deleting and self._now < self._again_at(slot):
             return ()
         if member:
-            return self._in_place.first_start(slot)
+            in_place = next(iter(self.view.of(InPlace)), None)
+            return in_place.first_start(slot) if in_place is not None else None
         return () if slot.stays and self._now < self._tried_until(slot) else None
-
-    @cached_property
-    def _in_place(self) -> in_place.InPlace:
-        return in_place.InPlace(self.view)
 
     def _create(self, replica: Replica) -> Create:
         manifest = self.view.pod(replica)
@@ -149,12 +147,8 @@ class Elastic(PodShape, Lifecycle):
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod, as one that starts no program until its attempt has its members."""
-        if self._elastic is None:
-            return pod
-        if not self._job.restarts_in_place:
-            pod = self._in_place.marked(replica, pod)
-        waits = self._job.is_gathering or not self._job.has(replica)
-        return in_place.spare(self._job, pod) if waits else pod
+        waits = self._elastic is not None and (self._job.is_gathering or not self._job.has(replica))
+        return spare(self._job, pod) if waits else pod
 
     def _words(self) -> Iterable[Proposal]:
         """That the job is smaller than it is to be, or will be."""

@@ -51,11 +51,6 @@ class InPlace(PodShape, Lifecycle):
         self._situation, self._job = view, view.job
         self._known: dict[tuple[Replica, Positions, bool], str] = {}
 
-    @classmethod
-    def concerns(cls, job: Job) -> bool:
-        """See `Feature`."""
-        return job.restarts_in_place or job.attempt > 0
-
     def keep(self, slot: Slot) -> RestartInPlace | None:
         """The restart of a pod that is kept."""
         situation, job = self._situation, self._job
@@ -107,10 +102,8 @@ class InPlace(PodShape, Lifecycle):
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with what it is made from, and with the image of the attempt that it joins."""
-        return self.marked(replica, pod) if self._job.restarts_in_place else pod
-
-    def marked(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
-        """See `shape`."""
+        if not self._job.starts_by_image:
+            return pod
         made = origin(self._job, replica, self._made_from(replica))
         annotations = {**(pod["metadata"].get("annotations") or {}), **made}
         return pinned({**pod, "metadata": {**pod["metadata"], "annotations": annotations}}, self._images)
