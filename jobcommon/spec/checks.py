@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from jobcommon.api.job import RestartPolicy
 from jobcommon.api.replica import Replica, replica_count
 from jobcommon.api.template import containers_of, mapping_of, mappings_in
-from jobcommon.framework import Check, Framework, Job, Tallies, Tally
+from jobcommon.framework import Check, Framework, Job
 from jobcommon.manifests.children import ATTEMPT_VARIABLE, pod_restart_policy
+from jobcommon.reconcile.slots import Slots, tally
 
 # What hides all devices, as the operator does by "".
 _NO_DEVICES = ("none", "void")
@@ -63,21 +64,15 @@ def _never_succeeds(framework: Framework, job: Job) -> str | None:
     always = (
         [] if job.restarts_together else [k for k, s in job.replica_specs.items() if s.restart_policy == RestartPolicy.ALWAYS]
     )
-    endless = [kind for kind in always if job.count(kind) and not framework.decide(job, _all_but(job, kind)).succeeded]
+    done = {kind: frozenset(job.indexes(kind)) for kind in job.replica_specs}
+    endless = [
+        kind
+        for kind in always
+        if job.count(kind) and not framework.decide(job, tally(job, Slots({}, ()), {**done, kind: frozenset()})).succeeded
+    ]
     if not endless:
         return None
     return f"restartPolicy Always restarts {_and(endless)} after exit 0, so the job never succeeds: set OnFailure"
-
-
-def _all_but(job: Job, running: str) -> Tallies:
-    """The tallies of a job in which the replicas of all types but that one have succeeded."""
-    counts = {kind: job.count(kind) for kind in job.replica_specs}
-    return {
-        kind: Tally(wanted=count, active=count)
-        if kind == running
-        else Tally(wanted=count, succeeded=count, succeeded_indexes=frozenset(range(count)))
-        for kind, count in counts.items()
-    }
 
 
 def _probes_end_well(framework: Framework, job: Job) -> str | None:
