@@ -41,7 +41,7 @@ class Elastic(PodShape, Lifecycle):
     fields = ("attempt_replicas", "left_out", "gathering_since", "last_resize_time", "awaited_checkpoint")
 
     def __init__(self, view: View) -> None:
-        self.view, self._job, self._now = view, view.job, view.now
+        super().__init__(view)
         self._kind = view.framework.scaled_type
 
     @classmethod
@@ -51,17 +51,17 @@ class Elastic(PodShape, Lifecycle):
 
     @cached_property
     def _elastic(self) -> Elasticity | None:
-        return elastic_of(self.view.framework, self._job)
+        return elastic_of(self.framework, self.job)
 
     @cached_property
     def _policy(self) -> Elasticity | None:
         """The policy by which the job is resized by itself. Not once a replica has succeeded, which would have to run again."""
-        recorded = self._job.status.attempt_replicas or self._job.is_gathering
+        recorded = self.job.status.attempt_replicas or self.job.is_gathering
         return self._elastic if recorded and not any(self.view.facts.entered.succeeded.values()) else None
 
     def propose(self) -> Iterable[NewAttempt]:
         """The resize that is due."""
-        job = self._job
+        job = self.job
         # While pods are gathered, the members change without an attempt.
         if not job.restarts_together or self.view.start_time is None or job.is_gathering:
             return []
@@ -76,17 +76,17 @@ class Elastic(PodShape, Lifecycle):
         """
         view = self.view
         other = {s.pod.annotations.get(labels.SIZE, "") for s in view.slots.wanted.values() if not is_spare(s.pod)}
-        other -= {size_text(view.framework, self._job)}
-        if not (limits.is_started(self._job) and (view.missing or view.slots.surplus)):
+        other -= {size_text(view.framework, self.job)}
+        if not (limits.is_started(self.job) and (view.missing or view.slots.surplus)):
             other -= {""}
         return f": its pods belong to a job with {max(other) or 'other replicas'}" if other else ""
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
         """The members of the attempt that the status is of, and whether they are still gathered."""
-        job, since, awaited, out = self._job, None, None, self._out
+        job, since, awaited, out = self.job, None, None, self._out
         size: Mapping[str, int] = job.status.attempt_replicas
         at = job.status.last_resize_time
-        moment = format_moment(self._now)
+        moment = format_moment(self.now)
         if not job.restarts_together or self.view.start_time is None or status.has(ConditionType.SUSPENDED):
             size, out = {}, _NOBODY
         elif status.attempt != job.status.attempt or not (size or job.is_gathering):
@@ -97,7 +97,7 @@ class Elastic(PodShape, Lifecycle):
             out, decided = self._gathered
             at = moment if out != self._out else at
             if decided:
-                counts = fixed_counts(self.view.framework, job)
+                counts = fixed_counts(self.framework, job)
                 size = {**counts, self._kind: len(self._asked - out)} if self._kind in counts else counts
             else:
                 since = job.status.gathering_since if out == self._out else moment
@@ -119,9 +119,9 @@ class Elastic(PodShape, Lifecycle):
             if is_spare(slot.pod) and (actions := self._use_of(slot)) is not None:
                 yield RestartPod(slot.pod.uid, actions)
         # The name of a pod on a node that is silent, or of an earlier job, cannot be had yet.
-        taken = {slot.pod.name for slot in (*slots.spare, *slots.earlier)} | self.view.observed.predecessors
+        taken = {slot.pod.name for slot in (*slots.spare, *slots.earlier)} | self.observed.predecessors
         left_out = (Replica(self._kind, index) for index in self._left_out)
-        yield from (self._create(replica) for replica in left_out if self._job.pod_name(replica) not in taken)
+        yield from (self._create(replica) for replica in left_out if self.job.pod_name(replica) not in taken)
         yield from self._words()
 
     def _use_of(self, slot: Slot) -> Sequence[Action] | None:
@@ -129,36 +129,36 @@ class Elastic(PodShape, Lifecycle):
 
         One that has ended stays until the next may be made.
         """
-        member = self._job.has(slot.replica)
+        member = self.job.has(slot.replica)
         if slot.replica.type in self.view.facts.blocked.types:
             return ()
         if not member and not (slot.replica.type == self._kind and slot.replica.index in self._left_out):
             return None
-        if slot.over and not slot.deleting and self._now < self._again_at(slot):
+        if slot.over and not slot.deleting and self.now < self._again_at(slot):
             return ()
         if member:
             in_place = next(iter(self.view.of(InPlace)), None)
             return in_place.first_start(slot) if in_place is not None else None
-        return () if slot.stays and self._now < self._tried_until(slot) else None
+        return () if slot.stays and self.now < self._tried_until(slot) else None
 
     def _create(self, replica: Replica) -> Create:
         manifest = self.view.pod(replica)
-        return Create(CORE, "pods", self._job.pod_name(replica), manifest, replica_type=replica.type, spare=True)
+        return Create(CORE, "pods", self.job.pod_name(replica), manifest, replica_type=replica.type, spare=True)
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod, as one that starts no program until its attempt has its members."""
-        waits = self._elastic is not None and (self._job.is_gathering or not self._job.has(replica))
-        return spare(self._job, pod) if waits else pod
+        waits = self._elastic is not None and (self.job.is_gathering or not self.job.has(replica))
+        return spare(self.job, pod) if waits else pod
 
     def _words(self) -> Iterable[Proposal]:
         """That the job is smaller than it is to be, or will be."""
-        have, asked = self._job.count(self._kind), len(self._asked)
-        if self._job.is_gathering and self._now < self._due < inf:
+        have, asked = self.job.count(self._kind), len(self._asked)
+        if self.job.is_gathering and self.now < self._due < inf:
             yield Remark(None, Note(f"at {format_time(self._due)} it starts without those that have no node"))
-        if self._job.is_gathering and self._without_room and self._gathered[0] != self._out:
+        if self.job.is_gathering and self._without_room and self._gathered[0] != self._out:
             left = len(self._asked - self._gathered[0])
-            text = f"attempt {self._job.attempt} begins with {left} of {asked} {named(self._kind)}: {self._no_room}"
-            yield Event(NORMAL, reasons.of_kind(self._job.kind, reasons.RESTARTING), text)
+            text = f"attempt {self.job.attempt} begins with {left} of {asked} {named(self._kind)}: {self._no_room}"
+            yield Event(NORMAL, reasons.of_kind(self.job.kind, reasons.RESTARTING), text)
         if self._policy is not None and have < asked:
             quota = f", and has quota for {self._most}" if self._most < asked else ""
             yield Remark(ConditionType.RUNNING, Note(f"with {have} of {asked} {named(self._kind)}{quota}"))
@@ -184,11 +184,11 @@ class Elastic(PodShape, Lifecycle):
     @cached_property
     def _asked(self) -> frozenset[int]:
         """The indexes that are asked for."""
-        return frozenset(range(self._job.asked_of(self._kind)))
+        return frozenset(range(self.job.asked_of(self._kind)))
 
     @cached_property
     def _members(self) -> frozenset[int]:
-        return frozenset(self._job.indexes(self._kind))
+        return frozenset(self.job.indexes(self._kind))
 
     @property
     def _out(self) -> frozenset[int]:
@@ -203,7 +203,7 @@ class Elastic(PodShape, Lifecycle):
     @cached_property
     def _next(self) -> tuple[Mapping[str, int], frozenset[int]]:
         """The size that a new attempt begins with, and who is left out of it."""
-        job, framework, kind = self._job, self.view.framework, self._kind
+        job, framework, kind = self.job, self.framework, self._kind
         counts = fixed_counts(framework, job, {kind: job.asked_of(kind) for kind in job.replica_specs})
         if self._elastic is None:
             return counts, _NOBODY
@@ -214,7 +214,7 @@ class Elastic(PodShape, Lifecycle):
             out = _NOBODY
         elif not job.is_gathering:
             # After a failure those without a node are awaited first.
-            lost = self._smaller if self._now >= self._due and not self.view.accounting.entries else None
+            lost = self._smaller if self.now >= self._due and not self.view.accounting.entries else None
             out = (out - self._joining) | (lost or _NOBODY)
         out = self._within(out)
         return {**counts, kind: len(self._asked - out)}, out
@@ -228,9 +228,9 @@ class Elastic(PodShape, Lifecycle):
     @cached_property
     def _changes(self) -> Sequence[tuple[str, int, int]]:
         """The types of which a new attempt has other members, with their numbers before and after."""
-        job, (after, out) = self._job, self._next
+        job, (after, out) = self.job, self._next
         gone = {kind: n for kind, n in job.status.attempt_replicas.items() if kind not in job.replica_specs}
-        before = {**gone, **fixed_counts(self.view.framework, job)}
+        before = {**gone, **fixed_counts(self.framework, job)}
         pairs = ((kind, max(before.get(kind, 0), 0), after.get(kind, 0)) for kind in {**before, **after})
         others = self._kind if self._kind in after and self._members != self._asked - out else ""
         return [(kind, old, new) for kind, old, new in pairs if old != new or kind == others]
@@ -262,20 +262,20 @@ class Elastic(PodShape, Lifecycle):
 
         Also those whose kubelet rejects the pod, or has not set it up in time: their node does not serve them.
         """
-        view, job = self.view, self._job
-        began = trusted(parse_time(job.status.gathering_since or job.status.last_restart_time), self._now) or self._now
+        view, job = self.view, self.job
+        began = trusted(parse_time(job.status.gathering_since or job.status.last_restart_time), self.now) or self.now
         waits = ((replica, wait) for replica, wait in view.without_node.items() if wait.why is Why.NO_ROOM)
         found = {replica: began if wait.since is None else wait.since for replica, wait in waits if job.has(replica)}
         for slot in view.slots.notable:
-            if is_spare(slot.pod) and slot.replica not in found and (slot.over or self._now >= self._tried_until(slot)):
-                found[slot.replica] = began if slot.over else _placed_at(slot, self._now)
+            if is_spare(slot.pod) and slot.replica not in found and (slot.over or self.now >= self._tried_until(slot)):
+                found[slot.replica] = began if slot.over else _placed_at(slot, self.now)
         # After one has given its node away for another type, that is waited for again.
         return {r: since if r.type == self._kind else max(since, began) for r, since in found.items()}
 
     @cached_property
     def _placed(self) -> Mapping[Replica, float]:
         """The members whose node can run them, and since when."""
-        view, now, absent = self.view, self._now, self._without_room
+        view, now, absent = self.view, self.now, self._without_room
         found = {slot.replica: _placed_at(slot, now) for slot in view.slots.earlier if _is_stopped(view, slot)}
         for slot in view.slots.wanted.values():
             if holds_node(slot.pod) if is_spare(slot.pod) else slot.state is not STARTING or slot.pod.scheduled:
@@ -287,7 +287,7 @@ class Elastic(PodShape, Lifecycle):
         """Whether it is still to be seen if some of those that are gathered have a node."""
         view, missing = self.view, {*self.view.missing}
         done = view.accounting.succeeded
-        others = (r for r in self._job.replicas if r not in self._placed and r not in self._without_room)
+        others = (r for r in self.job.replicas if r not in self._placed and r not in self._without_room)
         return any(r not in missing or view.gate(r) is None for r in others if r.index not in done[r.type])
 
     @property
@@ -301,7 +301,7 @@ class Elastic(PodShape, Lifecycle):
         if self._policy is None or not self._without_room or self._smaller is None:
             return inf
         # When the last of the fewest with which it goes on has got its node, the others may be about to.
-        placed = [at for r, at in self._placed.items() if r.type == self._kind] if self._job.is_gathering else []
+        placed = [at for r, at in self._placed.items() if r.type == self._kind] if self.job.is_gathering else []
         enough = sorted(placed)[fewest(self._policy) - 1 :][:1]
         return max([min(self._without_room.values()), *enough]) + self._shrink_after
 
@@ -325,7 +325,7 @@ class Elastic(PodShape, Lifecycle):
             return out, False
         if self._unclear or not self._without_room:
             return self._out, not self._unclear
-        if self._smaller is None or self._now < self._due:
+        if self._smaller is None or self.now < self._due:
             return self._out, False
         return self._smaller, all(replica.type == self._kind for replica in self._without_room)
 
@@ -339,17 +339,17 @@ class Elastic(PodShape, Lifecycle):
     @cached_property
     def _grows_at(self) -> float | None:
         """From when on the job may grow; None if it is as large as it may be, or gathers its pods."""
-        job = self._job
+        job = self.job
         if self._policy is None or job.is_gathering or min(self._most, len(self._asked)) <= len(self._members):
             return None
-        last = trusted(parse_time(job.status.last_resize_time), self._now, self._grow_after)
+        last = trusted(parse_time(job.status.last_resize_time), self.now, self._grow_after)
         return 0.0 if last is None else last + self._grow_after
 
     @cached_property
     def _left_out(self) -> Sequence[int]:
         """The indexes for which nodes are asked for, while all members have one."""
         view = self.view
-        if self._grows_at is None or self._now < self._grows_at or self._without_room:
+        if self._grows_at is None or self.now < self._grows_at or self._without_room:
             return ()
         earlier = view.slots.earlier
         waits = view.missing or view.keeps_attempt or any(view.now < (s.removal_due or inf) for s in earlier)
@@ -364,7 +364,7 @@ class Elastic(PodShape, Lifecycle):
     def _ready(self) -> Mapping[int, float]:
         """Those of them whose pod has a node that serves it, and since when."""
         spare = (s for s in self.view.slots.spare if s.replica.type == self._kind and s.replica.index in self._left_out)
-        return {s.replica.index: _placed_at(s, self._now) for s in spare if s.stays and holds_node(s.pod)}
+        return {s.replica.index: _placed_at(s, self.now) for s in spare if s.stays and holds_node(s.pod)}
 
     @cached_property
     def _joins_at(self) -> Sequence[float]:
@@ -380,12 +380,12 @@ class Elastic(PodShape, Lifecycle):
     @cached_property
     def _joining(self) -> frozenset[int]:
         """Those that join now."""
-        return frozenset(self._ready) if any(at <= self._now for at in self._joins_at) else _NOBODY
+        return frozenset(self._ready) if any(at <= self.now for at in self._joins_at) else _NOBODY
 
     @property
     def _awaits_checkpoint(self) -> bool:
         """Whether no checkpoint has been reported since the one on record. A lower number is of a rank that lags behind."""
-        before, reported = self._job.status.awaited_checkpoint or "", self._checkpoint
+        before, reported = self.job.status.awaited_checkpoint or "", self._checkpoint
         if not (before and reported) or before == reported:
             return bool(before or reported)
         return before.isdecimal() and reported.isdecimal() and (len(reported), reported) < (len(before), before)
@@ -394,26 +394,26 @@ class Elastic(PodShape, Lifecycle):
     def _awaited(self) -> str | None:
         """The checkpoint after which the job waits for another one, to grow."""
         waits = self._ready and not self._joining and self._awaits_checkpoint
-        return self._job.status.awaited_checkpoint or self._checkpoint if waits else None
+        return self.job.status.awaited_checkpoint or self._checkpoint if waits else None
 
     @property
     def _checkpoint(self) -> str:
-        report = self._job.status.trainer_status
+        report = self.job.status.trainer_status
         return report.metric(CHECKPOINT) if report is not None else ""
 
     def _tried_until(self, slot: Slot) -> float:
         """Until when a node may set up a pod that starts nothing (seconds since the epoch); infinity for one that has."""
         if not slot.pod.scheduled or holds_node(slot.pod):
             return inf
-        return _placed_at(slot, self._now) + (self._shrink_after if self._job.has(slot.replica) else self._grow_after)
+        return _placed_at(slot, self.now) + (self._shrink_after if self.job.has(slot.replica) else self._grow_after)
 
     def _again_at(self, slot: Slot) -> float:
         """When the ended pod of a program that has not begun is made anew (seconds since the epoch).
 
         The pauses grow with the time since when such pods are made, up to that of a restart.
         """
-        since = trusted(parse_time(self._job.status.gathering_since), self._now) or self._grows_at or self._now
-        ended = trusted(slot.pod.started, self._now) or self._now
+        since = trusted(parse_time(self.job.status.gathering_since), self.now) or self._grows_at or self.now
+        ended = trusted(slot.pod.started, self.now) or self.now
         return ended + min(max(ended - since, limits.FIRST_RESTART_DELAY), limits.MAX_RESTART_DELAY)
 
 

@@ -32,7 +32,7 @@ from jobcommon.manifests.size import elastic_of, fewest
 from jobcommon.reconcile.intents import Course
 from jobcommon.reconcile.plan import NORMAL, WARNING, Action, Event
 from jobcommon.reconcile.rendering import Note, Wait, Why
-from jobcommon.reconcile.view import Admission, Lifecycle, PodShape, Proposal, Remark, View
+from jobcommon.reconcile.view import Admission, Lifecycle, PodShape, Proposal, Remark
 from jobcommon.reconcile.wanted import Wanted, changes
 
 # The fields of a PodGroup's spec that we own. Other fields belong to other writers.
@@ -68,10 +68,6 @@ class Gang(PodShape, Admission, Lifecycle):
                 yield Watch(gang.api_version, plural, verbs, owned=True, optional=(404,), unserved=off)
             yield WATCHED_PRIORITIES
 
-    def __init__(self, view: View) -> None:
-        self.framework, self.job, self.observed = view.framework, view.job, view.observed
-        self._view = view
-
     @classmethod
     def concerns(cls, job: Job) -> bool:
         """See `Feature`."""
@@ -87,7 +83,7 @@ class Gang(PodShape, Admission, Lifecycle):
             return off
         if chosen.native and (why := _refused(self.framework, self.job)):
             return why
-        kept = (slot.pod for slot in self._view.slots.wanted.values() if not slot.deleting)
+        kept = (slot.pod for slot in self.view.slots.wanted.values() if not slot.deleting)
         outside = any(pod.annotations.get(names.MEMBER, "").removesuffix(names.ALONE) != chosen.api_version for pod in kept)
         return "the job has pods that were created without the gang; suspend and resume the job" if outside else ""
 
@@ -137,20 +133,20 @@ class Gang(PodShape, Admission, Lifecycle):
         return tuple(
             r
             for r in self.job.replicas
-            if r.index not in self._view.tallies[r.type].succeeded_indexes
+            if r.index not in self.view.tallies[r.type].succeeded_indexes
             and not self._gives_up(r)
-            and (r in self._view.slots.wanted or self.framework.may_create(self.job, r, self._once_created))
+            and (r in self.view.slots.wanted or self.framework.may_create(self.job, r, self._once_created))
             and not (self._native and _comes_later(self.framework, self.job, r))
         )
 
     @cached_property
     def _once_created(self) -> Tallies:
         """The slots as they are once each has a pod: one who waits for no more than that is a member from the beginning."""
-        tallies = self._view.tallies
+        tallies = self.view.tallies
         return {kind: replace(t, pending=t.wanted - t.active - t.succeeded) for kind, t in tallies.items()}
 
     def _gives_up(self, replica: Replica) -> bool:
-        slot = self._view.slots.wanted.get(replica)
+        slot = self.view.slots.wanted.get(replica)
         return slot is not None and slot.given_up
 
     @property
@@ -198,7 +194,7 @@ class Gang(PodShape, Admission, Lifecycle):
     @property
     def _is_in_use(self) -> bool:
         """Whether pods keep a native PodGroup that is being deleted, and are placed by it."""
-        return self._native and any(slot.stays for slot in self._view.slots.wanted.values())
+        return self._native and any(slot.stays for slot in self.view.slots.wanted.values())
 
     def _of_kubernetes(self, api_version: str) -> Iterator[Wanted]:
         """The Workload and the PodGroup."""
@@ -235,7 +231,7 @@ class Gang(PodShape, Admission, Lifecycle):
 
     def _changes(self, course: Course | None) -> Iterable[Action]:
         """Create and correct the PodGroup of a job that goes on; delete that of one that does not."""
-        if course is None or (course is Course.GO_ON and self._view.facts.blocked.types):
+        if course is None or (course is Course.GO_ON and self.view.facts.blocked.types):
             return ()
         wanted = self.wanted() if course is Course.GO_ON else unwanted(self.job, self.observed)
         return changes(self.job, self.observed, wanted)

@@ -48,12 +48,12 @@ class InPlace(PodShape, Lifecycle):
     """Restarts in place, in one pass."""
 
     def __init__(self, view: View) -> None:
-        self._situation, self._job = view, view.job
+        super().__init__(view)
         self._known: dict[tuple[Replica, Positions, bool], str] = {}
 
     def keep(self, slot: Slot) -> RestartInPlace | None:
         """The restart of a pod that is kept."""
-        situation, job = self._situation, self._job
+        situation, job = self.view, self.job
         if not job.restarts_in_place or self._obstacle(slot):
             return None
         return RestartInPlace(
@@ -64,37 +64,37 @@ class InPlace(PodShape, Lifecycle):
         """Start again the pods that are kept, and those of this attempt whose digest cannot be pulled."""
         if course is not Course.GO_ON:
             return
-        slots, kept = self._situation.slots, self._situation.change.in_place
+        slots, kept = self.view.slots, self.view.change.in_place
         for slot in slots.earlier:
             if slot.pod.uid in kept:
                 yield RestartPod(slot.pod.uid, self._restart(slot))
-        for slot in slots.living if self._job.attempt else ():
-            if _is_pulled_in_vain(self._job, slot):
+        for slot in slots.living if self.job.attempt else ():
+            if _is_pulled_in_vain(self.job, slot):
                 yield RestartPod(slot.pod.uid, put_back(slot))
         for note in self._notes():
             yield Remark(ConditionType.RESTARTING, note)
-            yield Event(NORMAL, reasons.of_kind(self._job.kind, reasons.RESTARTING), str(note), lasting=True)
+            yield Event(NORMAL, reasons.of_kind(self.job.kind, reasons.RESTARTING), str(note), lasting=True)
 
     def first_start(self, slot: Slot) -> Sequence[Action] | None:
         """The start of a pod whose program has not begun, of a replica of the attempt; None if the pod is of no use."""
-        situation = self._situation
+        situation = self.view
         # Where images may not be changed, it is made anew as one that starts by itself.
-        refused = IMAGES in situation.observed.backed_off and not self._job.is_gathering
+        refused = IMAGES in situation.observed.backed_off and not self.job.is_gathering
         if not slot.stays or refused or self._changed(slot):
             return None
-        waits = self._job.is_gathering or situation.change.due is not None or situation.gate(slot.replica) is not None
+        waits = self.job.is_gathering or situation.change.due is not None or situation.gate(slot.replica) is not None
         return () if waits or not holds_node(slot.pod) else [self._start(slot)]
 
     def _restart(self, slot: Slot) -> Sequence[Action]:
         """Stop the pod, and start it when all are stopped, the attempt is due, and what it waits for is there."""
-        change = self._situation.change
-        if change.due is not None or self._job.is_gathering:
-            return stop(self._job, slot, self._situation.now)
-        return [self._start(slot)] if self._situation.gate(slot.replica) is None else []
+        change = self.view.change
+        if change.due is not None or self.job.is_gathering:
+            return stop(self.job, slot, self.now)
+        return [self._start(slot)] if self.view.gate(slot.replica) is None else []
 
     def _start(self, slot: Slot) -> SetImage:
         """The start of the pod, with what it is to know of the others."""
-        job, framework, size = self._job, self._situation.framework, self._size
+        job, framework, size = self.job, self.framework, self._size
         made, known = self._made_from(slot.replica), slot.pod.annotations
         if (known.get(labels.SIZE), known.get(labels.TEMPLATE)) == (size, made) and not is_spare(slot.pod):
             return start(job, slot, self._images, {})
@@ -102,9 +102,9 @@ class InPlace(PodShape, Lifecycle):
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with what it is made from, and with the image of the attempt that it joins."""
-        if not self._job.starts_by_image:
+        if not self.job.starts_by_image:
             return pod
-        made = origin(self._job, replica, self._made_from(replica))
+        made = origin(self.job, replica, self._made_from(replica))
         annotations = {**(pod["metadata"].get("annotations") or {}), **made}
         return pinned({**pod, "metadata": {**pod["metadata"], "annotations": annotations}}, self._images)
 
@@ -120,7 +120,7 @@ class InPlace(PodShape, Lifecycle):
 
     def _replaced(self) -> Iterator[tuple[str, str]]:
         """The replicas whose pods are to be made anew although the job restarts in place, and why."""
-        situation, job = self._situation, self._job
+        situation, job = self.view, self.job
         slots = tuple(slot for slot in situation.slots.earlier if not slot.deleting)
         if situation.accounting.attempt > job.attempt:
             counted = job.status.model_copy(update={"node_failures": node_loss.counted(job, situation.accounting.entries)})
@@ -135,12 +135,12 @@ class InPlace(PodShape, Lifecycle):
 
     @cached_property
     def _size(self) -> str:
-        return size_text(self._situation.framework, self._job)
+        return size_text(self.framework, self.job)
 
     def _obstacle(self, slot: Slot, job: Job | None = None) -> str:
         """Why the pod cannot be restarted in place. `job`: with what this pass records."""
-        situation = self._situation
-        return obstacle(job or self._job, slot, situation.observed.backed_off, situation.now) or self._changed(slot)
+        situation = self.view
+        return obstacle(job or self.job, slot, situation.observed.backed_off, situation.now) or self._changed(slot)
 
     def _changed(self, slot: Slot) -> str:
         """Why the pod does not serve the attempt as it was made; "" if it does. What is unknown has changed."""
@@ -153,7 +153,7 @@ class InPlace(PodShape, Lifecycle):
         A digest of the template alone would miss a port in another one, an option, or a field of the job. Replicas of a
         template differ in their names alone, but for the one of rank 0, which may be the leader, and that of index 0.
         """
-        job, framework, kind = self._job, self._situation.framework, replica.type
+        job, framework, kind = self.job, self.framework, replica.type
         positions, first = job.replica_specs[kind].templates.of(replica.index), job.rank_of(replica) == 0
         alike = Replica(kind, min(replica.index, 1))
         key = alike, positions, first
@@ -165,14 +165,14 @@ class InPlace(PodShape, Lifecycle):
             job = replace(job, replica_specs=specs, left_out=out)
             known = world(framework, job, alike)
             # Without room for them in annotations, variables are in the spec, with the ranks and addresses of this attempt.
-            of_this = self._size if any(self._job.left_out.values()) and len(known) == 1 and framework.env(job, alike) else ""
+            of_this = self._size if any(self.job.left_out.values()) and len(known) == 1 and framework.env(job, alike) else ""
             made = [template, self._read_by(job, alike), of_this]
             self._known[key] = f"{_digest(made)}-{_digest(known)}"
         return self._known[key]
 
     def _read_by(self, job: Job, replica: Replica) -> tuple[Any, ...]:
         """The spec of the replica's pod, and its files, which change some time after its container has started again."""
-        framework = self._situation.framework
+        framework = self.framework
         spec = pod_manifest(framework, job, replica)["spec"]
         known = {
             c.name: mapping_of((c.manifest or {}).get("data")) for c in framework.companions(job, ()) if c.kind == "ConfigMap"
@@ -185,7 +185,7 @@ class InPlace(PodShape, Lifecycle):
 
     @cached_property
     def _images(self) -> Mapping[str, str]:
-        job, situation = self._job, self._situation
+        job, situation = self.job, self.view
         if not (job.restarts_in_place and job.attempt):
             return {}
         kept = (slot for slot in situation.slots.earlier if slot.pod.uid in situation.change.in_place)

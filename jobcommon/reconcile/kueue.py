@@ -54,8 +54,8 @@ class Queue(PodShape, Admission, Lifecycle):
             yield WATCHED_PRIORITIES
 
     def __init__(self, view: View | Facts) -> None:
-        self.framework, self.job, self.observed = view.framework, view.job, view.observed
-        self._view, self._now = view, view.now
+        # Of the facts alone, before there is a view, it says what quota the job has.
+        super().__init__(view)  # type: ignore[arg-type]
 
     @property
     def _off(self) -> str:
@@ -190,7 +190,7 @@ class Queue(PodShape, Admission, Lifecycle):
         if not self.job.options.kueue or (self.job.managed_elsewhere and self.job.managed_by != kueue.MULTIKUEUE):
             return ()
         stopping = course is not None and course is not Course.FINISHED_NONE
-        active = course is Course.GO_ON or (stopping and not all(slot.over for slot in self._view.slots.ours))
+        active = course is Course.GO_ON or (stopping and not all(slot.over for slot in self.view.slots.ours))
         # One that is under our name and not the job's is not corrected: it is in the way of ours, which the create shows.
         there = {(KUEUE_WORKLOADS, self.found.view.name): self.found.view} if self.found is not None else {}
         return changes(self.job, replace(self.observed, companions=there), self._workload(active=active))
@@ -359,9 +359,9 @@ class Queue(PodShape, Admission, Lifecycle):
         """The status that it is to have, and None for what goes."""
         used: dict[str, int] = {}
         if self.job.status.attempt_replicas:
-            ours = Counter(slot.replica.type for slot in self._view.slots.ours if not slot.over)
+            ours = Counter(slot.replica.type for slot in self.view.slots.ours if not slot.over)
             used = {kind: max(self.job.count(kind), ours[kind]) for kind in self._pod_sets.least}
-        status = workload_status(self.job, found, self._pod_sets, self._now, active=active, used=used)
+        status = workload_status(self.job, found, self._pod_sets, self.now, active=active, used=used)
         return {**dict.fromkeys(found.status), **status}
 
 

@@ -46,7 +46,7 @@ class NodeLoss(PodShape, Lifecycle):
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with the tolerations, and with the preference for other nodes."""
-        prepare(self.view.job, pod["spec"])
+        prepare(self.job, pod["spec"])
         return pod
 
     def act(self, course: Course | None) -> Iterable[ForcePod | Wake]:
@@ -55,13 +55,13 @@ class NodeLoss(PodShape, Lifecycle):
         In every phase of the job: a pod that stays keeps its quota and its name. A kubelet that dies between a pod's final
         status and its last DELETE leaves such a pod for ever.
         """
-        for slot in self.view.slots.ours if self.view.job.run_policy.node_loss_seconds is not None else ():
-            if (due := _force_due(self.view.job, slot)) is not None:
-                yield Wake(due) if self.view.now < due else ForcePod(slot.pod.uid)
+        for slot in self.view.slots.ours if self.job.run_policy.node_loss_seconds is not None else ():
+            if (due := _force_due(self.job, slot)) is not None:
+                yield Wake(due) if self.now < due else ForcePod(slot.pod.uid)
 
     def record(self, status: JobStatus) -> Mapping[str, Any]:
         """The failures by node, with those of this pass."""
-        return {"node_failures": counted(self.view.job, self.view.accounting.entries)}
+        return {"node_failures": counted(self.job, self.view.accounting.entries)}
 
 
 # -- pods that are made ------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from jobcommon.reconcile.reports import (
     takes_reports,
 )
 from jobcommon.reconcile.slots import Active, Ended, Leaving, Starting
-from jobcommon.reconcile.view import End, JobProposal, Lifecycle, Proposal, Remark, View, Wake
+from jobcommon.reconcile.view import End, JobProposal, Lifecycle, Proposal, Remark, Wake
 
 # Seconds between setting Stalled and acting; longer than a report can be delayed: after an outage of the API server the report
 # that ends the stall comes first.
@@ -66,9 +66,6 @@ class ReportedProgress(Lifecycle):
 
     fields = ("stall", "failed_replicas", "progress")
 
-    def __init__(self, view: View) -> None:
-        self._view, self._job = view, view.job
-
     @classmethod
     def concerns(cls, job: Job) -> bool:
         """See `Feature`."""
@@ -80,7 +77,7 @@ class ReportedProgress(Lifecycle):
         """When the job counts as stalled; None without a deadline or replicas, and while it does not run, is done, or the
         kubelet is to restart a program of it. Before the first steps are made all replicas must run.
         """
-        view, job, observed, now = self._view, self._job, self._view.observed, self._view.now
+        view, job, observed, now = self.view, self.job, self.observed, self.now
         if not takes_reports(job) or any(s.failed_runs.charged > s.failed_runs.restarted for s in view.slots.living):
             return None
         policy, status, reported = job.run_policy, job.status, observed.reported
@@ -141,8 +138,8 @@ class ReportedProgress(Lifecycle):
         Replicas that fail together are one incident: a peer that is lost, or a network that is gone, ends many. So incidents
         are counted as the failed runs of the replica that has most of them, which is the same however often the operator looks.
         """
-        view, accounting, slots = self._view, self._view.accounting, self._view.slots
-        job, policy, status = self._job, self._job.run_policy, self._job.status
+        view, accounting, slots = self.view, self.view.accounting, self.view.slots
+        job, policy, status = self.job, self.job.run_policy, self.job.status
         if not policy.report_progress or job.restarts_together or view.facts.suspended or status.has(ConditionType.SUSPENDED):
             return status.failed_replicas
         counts: dict[Replica, tuple[int, int]] = {}
@@ -171,15 +168,15 @@ class ReportedProgress(Lifecycle):
     @property
     def _progress(self) -> JobProgress | None:
         """What is on record. Of its restarts, one of a program that found no node does not count as one without progress."""
-        known, overdue = self._job.status.progress, self._view.overdue
+        known, overdue = self.job.status.progress, self.view.overdue
         if known is None or overdue is None or overdue.reason != reasons.PENDING_TOO_LONG:
             return known
         return known.model_copy(update={"restarts": (known.restarts or 0) + 1})
 
     def act(self, course: Course | None) -> Iterable[Proposal]:
         """The condition Stalled, while it holds and once it does not any more, and that a deadline has started again."""
-        found, job = self._stall, self._job
-        if found is not None and self._view.now >= found.at:
+        found, job = self._stall, self.job
+        if found is not None and self.now >= found.at:
             yield Statement(ConditionType.STALLED, True, reasons.STALLED, Sentence(found.text), ConditionType.RUNNING)
         if job.status.has(ConditionType.STALLED):
             over = Sentence(f"{job.kind} {job.key} is no longer stalled")
@@ -197,7 +194,7 @@ class ReportedProgress(Lifecycle):
     @cached_property
     def _end(self) -> End | None:
         """Why the job is not restarted any more although backoffLimit allows it."""
-        job, policy, charged = self._job, self._job.run_policy, self._view.accounting.charged
+        job, policy, charged = self.job, self.job.run_policy, self.view.accounting.charged
         known = self._progress
         limit = MAX_RESTARTS if policy.max_restarts_without_progress is None else policy.max_restarts_without_progress
         text = f"Job {job.name} has failed because"

@@ -59,7 +59,7 @@ class Reporting(PodShape, Lifecycle):
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with the certificate, the token, and the variables by which its program finds the server."""
-        framework, job, server = self.view.framework, self.view.job, self.view.job.options.progress
+        framework, job, server = self.framework, self.job, self.job.options.progress
         if server is None or not takes_reports(job):
             return pod
         who = audience(framework.api_version, job.namespace, framework.plural, job.name)
@@ -85,7 +85,7 @@ class Reporting(PodShape, Lifecycle):
 
     def act(self, course: Course | None) -> Iterable[Event]:
         """One event if the job asks for reports and the operator takes none."""
-        if self.view.job.options.progress is None:
+        if self.job.options.progress is None:
             text = "reportProgress has no effect: the operator does not accept reports"
             yield Event(WARNING, reasons.NO_PROGRESS_SERVER, text, lasting=True)
 

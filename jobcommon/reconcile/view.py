@@ -65,21 +65,22 @@ Proposal = PodProposal | Action | Wake | Remark | Event | Statement
 
 
 class Part(Feature):
-    """A feature in one pass over one job. Of the job's status, it alone writes the `fields`."""
+    """A feature in one pass over one `job`, at `now`. Of the job's status, it alone writes the `fields`."""
 
     def __init__(self, view: "View") -> None:
-        self.view = view
+        self.view, self.framework, self.job = view, view.framework, view.job
+        self.observed, self.now = view.observed, view.now
 
     @property
     def policy(self) -> ApiModel | None:
         """What the job's run policy says of it, as its model `spec`; None if the field is not set."""
-        return self.view.job.features.get(self.name)
+        return self.job.features.get(self.name)
 
     @property
     def recorded(self) -> ApiModel | None:
         """What it has recorded of the job, as its model `status`; None if nothing, or what cannot be read."""
         try:
-            return self.status.model_validate(self.view.job.status.features[self.name]) if self.status is not None else None
+            return self.status.model_validate(self.job.status.features[self.name]) if self.status is not None else None
         except (KeyError, ValidationError):
             return None
 
