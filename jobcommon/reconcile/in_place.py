@@ -7,7 +7,7 @@ sets the image that ran, by its digest and under a tag of the attempt. With a ne
 delay between attempts is the operator's.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
@@ -53,12 +53,10 @@ class InPlace(PodShape, Lifecycle):
 
     def keep(self, slot: Slot) -> RestartInPlace | None:
         """The restart of a pod that is kept."""
-        situation, job = self.view, self.job
-        if not job.restarts_in_place or self._obstacle(slot):
+        job, pod = self.job, slot.pod
+        if not job.restarts_in_place or self._obstacle(slot, job):
             return None
-        return RestartInPlace(
-            is_stopped(slot.pod), last_start(slot.pod), given_up_at(job, slot.replica, slot.pod, situation.now)
-        )
+        return RestartInPlace(is_stopped(pod), last_start(pod), given_up_at(job, slot.replica, pod, self.now))
 
     def act(self, course: Course | None) -> Iterable[Proposal]:
         """Start again the pods that are kept, and those of this attempt whose digest cannot be pulled."""
@@ -93,20 +91,33 @@ class InPlace(PodShape, Lifecycle):
         return [self._start(slot)] if self.view.gate(slot.replica) is None else []
 
     def _start(self, slot: Slot) -> SetImage:
-        """The start of the pod, with what it is to know of the others."""
-        job, framework, size = self.job, self.framework, self._size
-        made, known = self._made_from(slot.replica), slot.pod.annotations
-        if (known.get(labels.SIZE), known.get(labels.TEMPLATE)) == (size, made) and not is_spare(slot.pod):
-            return start(job, slot, self._images, {})
-        return start(job, slot, self._images, {**world(framework, job, slot.replica), labels.TEMPLATE: made})
+        """Start the main program of a stopped pod as one of the job's attempt, with what it is to know of the others."""
+        job, pod, made = self.job, slot.pod, self._made_from(slot.replica)
+        marks, known = {labels.ATTEMPT: str(job.attempt)}, pod.annotations
+        if is_spare(pod) or (known.get(labels.SIZE), known.get(labels.TEMPLATE)) != (self._size, made):
+            marks |= {**world(self.framework, job, slot.replica), labels.TEMPLATE: made}
+        if is_spare(pod):
+            return _first_start(pod, self._images, tuple({**marks, labels.SPARE: "false"}.items()))
+        ended = msgspec.structs.replace(pod, containers=[msgspec.structs.replace(c, state=None) for c in pod.containers])
+        template_image = known.get(labels.IMAGE, "")
+        image = self._images.get(template_image) or _next_image(pod, job.attempt) or template_image
+        marks[labels.EARLIER_RUNS] = str(failures_in_place(ended, RestartPolicy.ON_FAILURE) + 1)
+        return _change(pod, image, f"attempt {job.attempt} begins", tuple(marks.items()))
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with what it is made from, and with the image of the attempt that it joins."""
         if not self.job.starts_by_image:
             return pod
-        made = origin(self.job, replica, self._made_from(replica))
-        annotations = {**(pod["metadata"].get("annotations") or {}), **made}
-        return pinned({**pod, "metadata": {**pod["metadata"], "annotations": annotations}}, self._images)
+        image = next(mappings_in(_pod_spec(self.job, replica).get("containers")), {}).get("image", "")
+        annotations = {
+            **(pod["metadata"].get("annotations") or {}),
+            labels.TEMPLATE: self._made_from(replica),
+            labels.IMAGE: image,
+        }
+        spec, of_attempt = pod["spec"], self._images.get(image)
+        if of_attempt is not None and len(spec["containers"]) == 1:
+            spec = {**spec, "containers": [{**spec["containers"][0], "image": of_attempt}]}
+        return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}, "spec": spec}
 
     def _notes(self) -> Iterable[Note]:
         """The replicas that get new pods, by reason."""
@@ -137,10 +148,29 @@ class InPlace(PodShape, Lifecycle):
     def _size(self) -> str:
         return size_text(self.framework, self.job)
 
-    def _obstacle(self, slot: Slot, job: Job | None = None) -> str:
-        """Why the pod cannot be restarted in place. `job`: with what this pass records."""
-        situation = self.view
-        return obstacle(job or self.job, slot, situation.observed.backed_off, situation.now) or self._changed(slot)
+    def _obstacle(self, slot: Slot, job: Job) -> str:
+        """Why the pod cannot be restarted in place; "" if it can. `job`: the job, or with what this pass records."""
+        containers, backed_off = slot.pod.containers, self.observed.backed_off
+        if slot.over or slot.deleting:
+            return "it has ended"
+        if not job.has(slot.replica):
+            return "it is surplus"
+        if slot.pod.restart_policy != "OnFailure":
+            return "its containers are not restarted"
+        if len(containers) != 1 or not _has_run(slot.pod):
+            return "it has several containers" if len(containers) > 1 else "it has not started"
+        if labels.ATTEMPT not in slot.pod.annotations:
+            return "it was created before restartScope Job"
+        if not slot.pod.containers[0].image or not _next_image(slot.pod, 0):
+            return "the digest of its image is unknown"
+        if self.now >= given_up_at(job, slot.replica, slot.pod, self.now):
+            return f"it did not stop within its grace period and {STOP_SECONDS:g} s"
+        if slot.pod.node_name in {entry.node for entry in node_loss.avoided(job)}:
+            return f"node {slot.pod.node_name} is avoided"
+        seconds, recorded = _stop_seconds(job, slot.replica), limits.restarts_so_far(job.status)[1]
+        if IMAGES_LATER in backed_off and self.now >= (trusted(recorded, self.now, seconds) or 0.0) + seconds:
+            return "its image could not be changed in time"
+        return "its image may not be changed" if IMAGES in backed_off else self._changed(slot)
 
     def _changed(self, slot: Slot) -> str:
         """Why the pod does not serve the attempt as it was made; "" if it does. What is unknown has changed."""
@@ -185,36 +215,24 @@ class InPlace(PodShape, Lifecycle):
 
     @cached_property
     def _images(self) -> Mapping[str, str]:
-        job, situation = self.job, self.view
+        """By the image of the template, the one that all pods of the attempt have: of those that have begun, else will.
+
+        The same tag may be another image by now, and a pod that cannot be kept would run that beside the others.
+        """
+        found: dict[str, str] = {}
+        job, slots = self.job, self.view.slots
         if not (job.restarts_in_place and job.attempt):
-            return {}
-        kept = (slot for slot in situation.slots.earlier if slot.pod.uid in situation.change.in_place)
-        return images_of_attempt(job, situation.slots.wanted.values(), kept)
-
-
-def obstacle(job: Job, slot: Slot, backed_off: Collection[str], now: float) -> str:
-    """Why the pod cannot be restarted in place at `now`; "" if it can. `backed_off`: see `Observed`."""
-    containers = slot.pod.containers
-    if slot.over or slot.deleting:
-        return "it has ended"
-    if not job.has(slot.replica):
-        return "it is surplus"
-    if slot.pod.restart_policy != "OnFailure":
-        return "its containers are not restarted"
-    if len(containers) != 1 or not _has_run(slot.pod):
-        return "it has several containers" if len(containers) > 1 else "it has not started"
-    if labels.ATTEMPT not in slot.pod.annotations:
-        return "it was created before restartScope Job"
-    if not slot.pod.containers[0].image or not _next_image(slot.pod, 0):
-        return "the digest of its image is unknown"
-    if now >= given_up_at(job, slot.replica, slot.pod, now):
-        return f"it did not stop within its grace period and {STOP_SECONDS:g} s"
-    if slot.pod.node_name in {entry.node for entry in node_loss.avoided(job)}:
-        return f"node {slot.pod.node_name} is avoided"
-    seconds, recorded = _stop_seconds(job, slot.replica), limits.restarts_so_far(job.status)[1]
-    if IMAGES_LATER in backed_off and now >= (trusted(recorded, now, seconds) or 0.0) + seconds:
-        return "its image could not be changed in time"
-    return "its image may not be changed" if IMAGES in backed_off else ""
+            return found
+        ours = f":attempt-{job.attempt}@"
+        kept = (slot for slot in slots.earlier if slot.pod.uid in self.view.change.in_place)
+        for slot in (*slots.wanted.values(), *kept):
+            name, containers = slot.pod.annotations.get(labels.IMAGE, ""), slot.pod.containers
+            if not name or name in found or len(containers) != 1:
+                continue
+            image = containers[0].image if ours in containers[0].image else _next_image(slot.pod, job.attempt)
+            if image and STOPPING_TAG not in image:
+                found[name] = image
+        return found
 
 
 def given_up_at(job: Job, replica: Replica, pod: PodView, now: float) -> float:
@@ -262,22 +280,6 @@ def stop(job: Job, slot: Slot, now: float) -> list[SetImage]:
     return [_change(pod, stopping, "all replicas are stopped", ((labels.STOP_ORDERED, format_time(now)),))]
 
 
-def start(job: Job, slot: Slot, images: Mapping[str, str], world: Mapping[str, str]) -> SetImage:
-    """Start the main program of a stopped pod again, as one of the job's attempt, with that `world` in its annotations.
-
-    `images`: see `images_of_attempt`.
-    """
-    pod = slot.pod
-    marks = {labels.ATTEMPT: str(job.attempt), **world}
-    if is_spare(pod):
-        return _first_start(pod, images, tuple({**marks, labels.SPARE: "false"}.items()))
-    known = msgspec.structs.replace(pod, containers=[msgspec.structs.replace(c, state=None) for c in pod.containers])
-    template_image = pod.annotations.get(labels.IMAGE, "")
-    image = images.get(template_image) or _next_image(pod, job.attempt) or template_image
-    marks[labels.EARLIER_RUNS] = str(failures_in_place(known, RestartPolicy.ON_FAILURE) + 1)
-    return _change(pod, image, f"attempt {job.attempt} begins", tuple(marks.items()))
-
-
 def _first_start(pod: PodView, images: Mapping[str, str], marks: tuple[tuple[str, str], ...]) -> SetImage:
     """Give all containers of a pod that has started none the images that they are to have."""
     parts = (("initContainers", pod.init_containers), ("containers", pod.containers))
@@ -299,39 +301,6 @@ def spare(job: Job, pod: dict[str, Any]) -> dict[str, Any]:
     if len(spec["containers"]) == 1 and (image := annotations.get(labels.IMAGE)):
         spec["containers"][0]["image"] = f"{image}{STOPPING_TAG}{job.attempt}"
     return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}, "spec": spec}
-
-
-def origin(job: Job, replica: Replica, digest: str) -> dict[str, str]:
-    """The annotations that say what a new pod was made from."""
-    found = {labels.TEMPLATE: digest}
-    first = next(mappings_in(_pod_spec(job, replica).get("containers")), {})
-    return found | ({labels.IMAGE: first["image"]} if isinstance(first.get("image"), str) else {})
-
-
-def images_of_attempt(job: Job, begun: Iterable[Slot], kept: Iterable[Slot]) -> Mapping[str, str]:
-    """By the image of the template, the one that all pods of the attempt have: of those that have begun, else will.
-
-    The same tag may be another image by now, and a pod that cannot be kept would run that beside the others.
-    """
-    found: dict[str, str] = {}
-    ours = f":attempt-{job.attempt}@"
-    for slot in (*begun, *kept):
-        name, containers = slot.pod.annotations.get(labels.IMAGE, ""), slot.pod.containers
-        if not name or name in found or len(containers) != 1:
-            continue
-        image = containers[0].image if ours in containers[0].image else _next_image(slot.pod, job.attempt)
-        if image and STOPPING_TAG not in image:
-            found[name] = image
-    return found
-
-
-def pinned(pod: dict[str, Any], images: Mapping[str, str]) -> dict[str, Any]:
-    """The new pod, with the image of the attempt that it joins."""
-    image = images.get((pod["metadata"].get("annotations") or {}).get(labels.IMAGE, ""))
-    containers = pod["spec"]["containers"]
-    if image is None or len(containers) != 1:
-        return pod
-    return {**pod, "spec": {**pod["spec"], "containers": [{**containers[0], "image": image}]}}
 
 
 def _is_pulled_in_vain(job: Job, slot: Slot) -> bool:
