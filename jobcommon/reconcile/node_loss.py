@@ -46,8 +46,24 @@ class NodeLoss(PodShape, Lifecycle):
 
     def shape(self, replica: Replica, pod: dict[str, Any]) -> dict[str, Any]:
         """The pod with the tolerations, and with the preference for other nodes."""
-        prepare(self.job, pod["spec"])
-        return pod
+        spec, seconds = pod["spec"], self.job.run_policy.node_loss_seconds
+        if seconds is not None:
+            given = list(mappings_in(spec.get("tolerations")))
+            added = [
+                {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+                for taint in _TAINTS
+                if not _tolerated(given, taint)
+            ]
+            spec = {**spec, "tolerations": [*given, *added]}
+        if nodes := [entry.node for entry in avoided(self.job)]:
+            # A name in matchFields is the node's own, and a requirement there has one value.
+            fields = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in nodes]
+            affinity = mapping_of(spec.get("affinity"))
+            to_nodes = mapping_of(affinity.get("nodeAffinity"))
+            term = {"weight": _MAX_WEIGHT, "preference": {"matchFields": fields}}
+            to_nodes = {**to_nodes, _PREFERRED: [*(to_nodes.get(_PREFERRED) or []), term]}
+            spec = {**spec, "affinity": {**affinity, "nodeAffinity": to_nodes}}
+        return {**pod, "spec": spec}
 
     def act(self, course: Course | None) -> Iterable[ForcePod | Wake]:
         """Delete by force a pod that has ended or may run twice and that its node does not remove.
@@ -62,30 +78,6 @@ class NodeLoss(PodShape, Lifecycle):
     def record(self, status: JobStatus) -> Mapping[str, Any]:
         """The failures by node, with those of this pass."""
         return {"node_failures": counted(self.job, self.view.accounting.entries)}
-
-
-# -- pods that are made ------------------------------------------------------------------------------------------------------
-
-
-def prepare(job: Job, spec: dict[str, Any]) -> None:
-    """Add the tolerations, and the preference for other nodes, to the spec of a pod that is to be created."""
-    seconds = job.run_policy.node_loss_seconds
-    if seconds is not None:
-        given = list(mappings_in(spec.get("tolerations")))
-        added = [
-            {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
-            for taint in _TAINTS
-            if not _tolerated(given, taint)
-        ]
-        spec["tolerations"] = [*given, *added]
-    if nodes := [entry.node for entry in avoided(job)]:
-        # A name in matchFields is the node's own, and a requirement there has one value.
-        fields = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in nodes]
-        affinity = mapping_of(spec.get("affinity"))
-        to_nodes = mapping_of(affinity.get("nodeAffinity"))
-        term = {"weight": _MAX_WEIGHT, "preference": {"matchFields": fields}}
-        to_nodes = {**to_nodes, _PREFERRED: [*(to_nodes.get(_PREFERRED) or []), term]}
-        spec["affinity"] = {**affinity, "nodeAffinity": to_nodes}
 
 
 def _tolerated(tolerations: Iterable[Mapping[str, Any]], taint: str) -> bool:
