@@ -9,20 +9,17 @@ Deadlines are not enforced while a replica spec is unreadable: a finished pod ma
 says that activeDeadlineSeconds has passed. While no attempt may begin, the deadlines of the present one hold.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jobcommon.api import reasons
 from jobcommon.api.job import CleanPodPolicy, PendingDeadlineAction
-from jobcommon.api.replica import Replica
 from jobcommon.api.status import ConditionType, JobStatus
 from jobcommon.api.text import cut
 from jobcommon.api.timestamp import format_time, parse_time, trusted
-from jobcommon.framework import Framework, Job
+from jobcommon.framework import Job
 from jobcommon.reconcile.accounting import Accounting
-from jobcommon.reconcile.ending import EndType
 from jobcommon.reconcile.rendering import Note
-from jobcommon.reconcile.slots import STARTING, Ended, Slot, Slots, Succeeded
+from jobcommon.reconcile.slots import STARTING, Slots
 from jobcommon.reconcile.waiting import MAX_CAUSE
 
 # The first restart is immediate. Repeated quick failures are delayed exponentially, so that a program which cannot start does
@@ -80,27 +77,6 @@ def restart_due(started: float | None, earlier: int, now: float, recorded_at: fl
     if started is not None and trusted(started, now) is None:
         started = trusted(recorded_at, now)
     return max(started + delay, now) if started is not None else now
-
-
-def none_left(framework: Framework, job: Job, slots: Slots, missing: Iterable[Replica]) -> str | None:
-    """Why no replica can make the job succeed any more: all have ended for good, and the job was to go on without one; or None.
-
-    A failure that is tolerated does not end the job, so without this it would run for ever. `missing`: the replicas that are to
-    have a pod and have none.
-    """
-    serving = {kind for kind in job.replica_specs if framework.serves(kind)}
-    working = [slot for slot in slots.wanted.values() if slot.replica.type not in serving]
-    to_come = any(replica.type not in serving for replica in missing)
-    if to_come or not all(slot.over and (slot.given_up or _has_succeeded(slot)) for slot in working):
-        return None
-    first = next((slot for slot in working if slot.given_up), None)
-    if first is None:
-        return None
-    return f"{job.kind} {job.name} has failed because {first.replica} has failed, and no replica is left that could continue"
-
-
-def _has_succeeded(slot: Slot) -> bool:
-    return isinstance(slot.state, Succeeded) or (isinstance(slot.state, Ended) and slot.ending.type == EndType.SUCCEEDED)
 
 
 def is_started(job: Job) -> bool:

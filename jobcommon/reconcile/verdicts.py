@@ -138,9 +138,19 @@ def _is_stopping(situation: Situation) -> bool:
 
 
 def _none_left(situation: Situation) -> Verdict | None:
-    view = situation.view
-    text = limits.none_left(view.framework, view.job, view.slots, view.missing)
-    return Fail(situation, reasons.of_kind(view.job.kind, reasons.FAILED), text) if text is not None else None
+    """The failure of a job of which all replicas have ended for good, and which was to go on without one of them.
+
+    A failure that is tolerated does not end the job, so without this it would run for ever.
+    """
+    view, job, done = situation.view, situation.view.job, situation.view.accounting.succeeded
+    serving = {kind for kind in job.replica_specs if view.framework.serves(kind)}
+    working = [slot for slot in view.slots.wanted.values() if slot.replica.type not in serving]
+    ended = all(slot.over and (slot.given_up or slot.replica.index in done[slot.replica.type]) for slot in working)
+    first = next((slot for slot in working if slot.given_up), None)
+    if first is None or not ended or any(replica.type not in serving for replica in view.missing):
+        return None
+    text = f"{job.kind} {job.name} has failed because {first.replica} has failed, and no replica is left that could continue"
+    return Fail(situation, reasons.of_kind(job.kind, reasons.FAILED), text)
 
 
 def _used_up(situation: Situation) -> Verdict | None:
