@@ -40,9 +40,9 @@ def without_middle(line: str, limit: int) -> str:
     return line if len(line) <= limit else f"{line[: limit - end - 3]} … {line[-end:]}"
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
+def listed(names: Sequence[object], most: int = 3) -> str:
     """``Worker-0, Worker-1, Worker-2 and 5 more``."""
-    shown = ", ".join(names[:most])
+    shown = ", ".join(map(str, names[:most]))
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 

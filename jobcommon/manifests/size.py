@@ -25,7 +25,8 @@ def sized(framework: Framework, job: Job) -> Job:
         return job
     asked = {kind: job.asked_of(kind) for kind in job.replica_specs}
     if (elastic := elastic_of(framework, job)) is not None:
-        asked[framework.scaled_type] = within_bounds(elastic, asked[framework.scaled_type])
+        most = elastic.max_replicas or MAX_REPLICAS
+        asked[framework.scaled_type] = max(min(asked[framework.scaled_type], most), fewest(elastic))
     job, known = replace(job, asked=asked), job.status.attempt_replicas
     if job.status.has(ConditionType.SUSPENDED) or not (known or job.is_gathering):
         # One that is suspended is resumed with what is asked for by then.
@@ -62,12 +63,6 @@ def elastic_of(framework: Framework, job: Job) -> Elasticity | None:
 def fewest(elastic: Elasticity) -> int:
     """The fewest replicas with which the job goes on."""
     return elastic.min_replicas or 1
-
-
-def within_bounds(elastic: Elasticity, count: int) -> int:
-    """The number of replicas within the bounds."""
-    most = elastic.max_replicas if elastic.max_replicas is not None else MAX_REPLICAS
-    return max(min(count, most), fewest(elastic))
 
 
 def fixed_counts(framework: Framework, job: Job, counts: Mapping[str, int] | None = None) -> dict[str, int]:

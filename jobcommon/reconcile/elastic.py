@@ -292,8 +292,7 @@ class Elastic(PodShape, Lifecycle):
 
     @property
     def _shrink_after(self) -> float:
-        seconds = self._policy.shrink_after_seconds if self._policy is not None else None
-        return SHRINK_AFTER if seconds is None else float(seconds)
+        return float((self._policy or Elasticity()).shrink_after_seconds or SHRINK_AFTER)
 
     @cached_property
     def _due(self) -> float:
@@ -333,8 +332,7 @@ class Elastic(PodShape, Lifecycle):
 
     @property
     def _grow_after(self) -> float:
-        seconds = self._policy.grow_after_seconds if self._policy is not None else None
-        return GROW_AFTER if seconds is None else float(seconds)
+        return float((self._policy or Elasticity()).grow_after_seconds or GROW_AFTER)
 
     @cached_property
     def _grows_at(self) -> float | None:

@@ -20,7 +20,7 @@ from jobcommon.api.replica import Replica
 from jobcommon.api.status import MAX_MESSAGE, MAX_OUTPUT, ConditionType, Failure, JobCondition, JobStatus
 from jobcommon.api.text import ANY_NUMBER, NUMBER, kind_of
 from jobcommon.api.timestamp import format_time
-from jobcommon.causes.cause import without_middle
+from jobcommon.causes.cause import listed, without_middle
 from jobcommon.causes.error_lines import error_in, last_words
 from jobcommon.reconcile.ending import decode
 from jobcommon.reconcile.slots import Slot
@@ -44,7 +44,6 @@ _KNOWN = frozenset(ConditionType)
 # Bounds the size of a status with a forged list.
 MAX_FOREIGN = 16
 
-MAX_REPLICAS_NAMED = 3
 SAYS_WAITING = "; waiting: "
 SAYS_BLOCKED, SAYS_INVALID = "it waits: ", "the spec is invalid: "
 """How what blocks a job begins, for who explains its condition."""
@@ -64,8 +63,7 @@ class Note:
     @property
     def parts(self) -> tuple[_Part, _Part]:
         """The texts, each with whether it is a quote."""
-        named, others = ", ".join(map(str, self.replicas[:MAX_REPLICAS_NAMED])), len(self.replicas) - MAX_REPLICAS_NAMED
-        who = f"{named}{f' and {others} more' if others > 0 else ''}: " if named else ""
+        who = f"{listed(self.replicas)}: " if self.replicas else ""
         return (f"{who}{self.text}", False), (self.quoted, True)
 
     def __str__(self) -> str:
