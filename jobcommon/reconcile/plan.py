@@ -1,7 +1,7 @@
 """The decision as a value: the actions for one job, its new status, its events, and the time of its next reconcile."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Any, ClassVar
 
@@ -41,16 +41,11 @@ class Create:
         return self.content() if callable(self.content) else self.content
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Create):
-            return NotImplemented
-        return (
-            self.api_version, self.plural, self.name, self.required, self.generate, self.after, self.otherwise, self.manifest,
-        ) == (
-            other.api_version, other.plural, other.name, other.required, other.generate, other.after, other.otherwise,
-            other.manifest,
-        )  # fmt: skip
+        return isinstance(other, Create) and self._compared == other._compared
 
-    __hash__ = None  # type: ignore[assignment]
+    @property
+    def _compared(self) -> tuple[object, ...]:
+        return (self.manifest, *(getattr(self, one.name) for one in fields(self) if one.name != "content"))
 
     def __str__(self) -> str:
         return f"create {self.plural}/{self.name}"
