@@ -7,7 +7,7 @@ from string import ascii_letters, digits
 from typing import Any
 
 from jobcommon.api import labels
-from jobcommon.api.job import ReplicaSpec, RestartPolicy, template_for
+from jobcommon.api.job import RestartPolicy, template_for
 from jobcommon.api.observed import Observed
 from jobcommon.api.replica import Replica
 from jobcommon.api.template import mapping_of
@@ -81,23 +81,34 @@ def pod_manifest(framework: Framework, job: Job, replica: Replica) -> dict[str, 
     one headless Service makes resolvable.
     """
     spec = job.replica_specs[replica.type]
-    template = template_for(spec, replica.index)
-    metadata = template.get("metadata") or {}
+    template, main = template_for(spec, replica.index), framework.main_container(spec, replica.index)
+    metadata, given = template.get("metadata") or {}, template.get("spec") or {}
     variables = _variables(framework, job, replica)
+    pod_spec = {
+        **given,
+        **_host(job, replica, given),
+        "restartPolicy": pod_restart_policy(job, spec.restart_policy or RestartPolicy.NEVER, given),
+        "containers": [
+            _main_container(framework, job, container, variables)
+            if container.get("name") == main
+            else with_env(container, () if framework.env_in_main_only else variables)
+            for container in map(_with_message, given.get("containers") or ())
+        ],
+    }
+    if given.get("initContainers"):
+        pod_spec["initContainers"] = [*map(_with_message, given["initContainers"])]
+    if given.get("hostNetwork") and not given.get("dnsPolicy"):
+        pod_spec["dnsPolicy"] = "ClusterFirstWithHostNet"
     roles = {labels.JOB_ROLE: "master"} if framework.is_master(job, replica) else {}
     own_labels = {**replica_labels(framework, job, replica), **roles}
-    pod: dict[str, Any] = {
-        "apiVersion": CORE,
-        "kind": "Pod",
-        "metadata": owned(job, job.pod_name(replica), {**labels.of_template(metadata.get("labels")), **own_labels}),
-        "spec": _pod_spec(framework, job, replica, spec, template.get("spec") or {}, variables),
-    }
+    metadata_of_pod = owned(job, job.pod_name(replica), {**labels.of_template(metadata.get("labels")), **own_labels})
     attempt = {labels.ATTEMPT: str(job.attempt)} if job.restarts_together or job.attempt else {}
     attempt |= _world(framework, job, variables)
     if annotations := {**labels.of_template(metadata.get("annotations")), **attempt}:
-        pod["metadata"]["annotations"] = annotations
+        metadata_of_pod["annotations"] = annotations
     if job.options.tracking_finalizer:
-        pod["metadata"]["finalizers"] = [FINALIZER]
+        metadata_of_pod["finalizers"] = [FINALIZER]
+    pod = {"apiVersion": CORE, "kind": "Pod", "metadata": metadata_of_pod, "spec": pod_spec}
     return framework.shape_pod(job, replica, pod)
 
 
@@ -219,34 +230,6 @@ def _entry(variable: EnvVar) -> dict[str, Any]:
         return {"name": variable.name, "value": variable.value}
     path = f"metadata.annotations['{labels.VARIABLE}{variable.name}']"
     return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
-
-
-def _pod_spec(
-    framework: Framework,
-    job: Job,
-    replica: Replica,
-    spec: ReplicaSpec,
-    template: dict[str, Any],
-    variables: Collection[EnvVar],
-) -> dict[str, Any]:
-    policy = spec.restart_policy or RestartPolicy.NEVER
-    main = framework.main_container(spec, replica.index)
-    pod_spec = {
-        **template,
-        **_host(job, replica, template),
-        "restartPolicy": pod_restart_policy(job, policy, template),
-        "containers": [
-            _main_container(framework, job, container, variables)
-            if container.get("name") == main
-            else with_env(container, () if framework.env_in_main_only else variables)
-            for container in map(_with_message, template.get("containers") or ())
-        ],
-    }
-    if template.get("initContainers"):
-        pod_spec["initContainers"] = [*map(_with_message, template["initContainers"])]
-    if template.get("hostNetwork") and not template.get("dnsPolicy"):
-        pod_spec["dnsPolicy"] = "ClusterFirstWithHostNet"
-    return pod_spec
 
 
 def _host(job: Job, replica: Replica, template: Mapping[str, Any]) -> dict[str, Any]:
