@@ -11,12 +11,8 @@ from jobcommon.api.timestamp import format_moment, parse_time
 from jobcommon.framework import Job
 from jobcommon.reconcile.slots import Slot
 
-_PHASES = {
-    ConditionType.SUSPENDED: Phase.SUSPENDED,
-    ConditionType.STALLED: Phase.STALLED,
-    ConditionType.RESTARTING: Phase.RESTARTING,
-    ConditionType.RUNNING: Phase.RUNNING,
-}
+# The conditions that are phases, under the same names, the first that holds.
+_PHASES = (ConditionType.SUSPENDED, ConditionType.STALLED, ConditionType.RESTARTING, ConditionType.RUNNING)
 
 
 def phase_of(status: JobStatus) -> Phase | None:
@@ -25,7 +21,7 @@ def phase_of(status: JobStatus) -> Phase | None:
         return None
     if status.resizing:
         return Phase.RESIZING
-    return next((phase for kind, phase in _PHASES.items() if status.has(kind)), Phase.PENDING)
+    return next((Phase(kind) for kind in _PHASES if status.has(kind)), Phase.PENDING)
 
 
 def time_spent(job: Job, after: JobStatus, pods: Iterable[Slot], now: float) -> TimeSpent | None:
