@@ -1,7 +1,7 @@
 """Each operator's rules are exactly what it was seen to do in the lives of its jobs, on a server in process, in fake time."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
@@ -10,7 +10,7 @@ import pytest
 
 from jobcommon.api import labels
 from jobcommon.api.gang import COSCHEDULING, NATIVE, VOLCANO, GangScheduler, min_count
-from jobcommon.api.kueue import KUEUE_API, QUEUE_LABEL
+from jobcommon.api.kueue import JOB_UID_LABEL, KUEUE_API, KUEUE_WORKLOAD, QUEUE_LABEL
 from jobcommon.cli import rbac
 from jobcommon.cli.embedded import InProcessTransport
 from jobcommon.cli.rbac import Rule
@@ -25,12 +25,11 @@ from jobcommon.operators.xgboost import XGBOOST
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil import kueue
 from jobcommon.testutil.builders import job_manifest
-from jobcommon.testutil.kueue import gang_definitions
 from jobcommon.testutil.recording import Recording, access
 from localcluster.client import PodBackend
+from tests import definitions
 from tests.docs.blocks import blocks, simple_commands
 from tests.kinds import EVERY_KIND
-from tests.runtime.test_schedulers import pod_groups
 from tests.runtime.world import PODS, World, operating
 
 Json = dict[str, Any]
@@ -249,7 +248,7 @@ async def test_an_operator_does_what_its_rules_say_and_nothing_else(framework: F
 @pytest.mark.parametrize("scheduler", [VOLCANO, COSCHEDULING, NATIVE], ids=lambda s: s.name)
 async def test_gang_scheduling_needs_its_rules_and_nothing_else(scheduler: GangScheduler) -> None:
     life = Life(TF)
-    for one in gang_definitions(scheduler.api_version) if scheduler.native else [pod_groups(scheduler)]:
+    for one in definitions.of_scheduler(scheduler):
         life.ok("POST", DEFINITIONS, one)
     group = f"/apis/{scheduler.api_version}/namespaces/default/podgroups/train"
 
@@ -272,7 +271,7 @@ async def test_gang_scheduling_needs_its_rules_and_nothing_else(scheduler: GangS
 def queued_life() -> Life:
     """Beside Kueue, with one flavor."""
     life = Life(TF)
-    for one in kueue.definitions():
+    for one in definitions.of_kueue():
         life.ok("POST", DEFINITIONS, one)
     flavor = {"apiVersion": KUEUE_API, "kind": "ResourceFlavor", "metadata": {"name": "spot"}}
     life.ok("POST", f"/apis/{KUEUE_API}/resourceflavors", {**flavor, "spec": {"nodeLabels": {"pool": "spot"}}})
@@ -326,12 +325,38 @@ async def test_owning_workloads_needs_its_rules_and_nothing_else() -> None:
     needs_exactly(life, *rbac.KUEUE, *rbac.KUEUE_CLUSTER)
 
 
+def made_by_kueue(job: Json, pod_sets: Mapping[str, Any]) -> Json:
+    """The Workload that Kueue's own integration makes of a job, which nothing marks as ours; `pod_sets`: by type, its replicas.
+
+    Its metadata is `NewWorkload` in pkg/controller/jobframework/utils.go and `ConstructWorkload` in reconciler.go, its podSets
+    `PodSets` in pkg/controller/jobs/kubeflow/kubeflowjob. The name ends with a hash, which is played.
+    """
+    metadata = job["metadata"]
+    owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    sets = [
+        {"name": name.lower(), "count": spec.get("replicas", 1), "template": spec["template"]}
+        for name, spec in pod_sets.items()
+    ]
+    return {
+        "apiVersion": KUEUE_API,
+        "kind": KUEUE_WORKLOAD,
+        "metadata": {
+            "name": f"{job['kind'].lower()}-{metadata['name']}-0a1b2",
+            "namespace": metadata["namespace"],
+            "labels": {JOB_UID_LABEL: metadata["uid"]},
+            "finalizers": ["kueue.x-k8s.io/resource-in-use"],
+            "ownerReferences": [{**owner, "controller": True}],
+        },
+        "spec": {"queueName": metadata["labels"][QUEUE_LABEL], "podSets": sets, "priority": 0, "active": True},
+    }
+
+
 async def test_a_workload_that_kueue_has_made_goes_on_once_it_is_ours_by_hand() -> None:
     """As docs/kueue.md says to change from Kueue's integration: the job keeps its quota and its pods."""
     life = queued_life()
     manifest = job_manifest(TF, {"Worker": 2}, policy="ExitCode", run_policy={"suspend": False})
     job = life.ok("POST", life.jobs(), {**manifest, "metadata": {"name": "train", "labels": {QUEUE_LABEL: "team"}}})
-    made = life.ok("POST", WORKLOADS, kueue.made_by_kueue(job, job["spec"]["tfReplicaSpecs"]))
+    made = life.ok("POST", WORKLOADS, made_by_kueue(job, job["spec"]["tfReplicaSpecs"]))
     path = f"{WORKLOADS}/{made['metadata']['name']}"
     life.ok("PUT", f"{path}/status", kueue.admitted(made, "spot"))
     everywhere = replace(SETTINGS, namespaces=())

@@ -10,7 +10,6 @@ from jobcommon.client.errors import ClientError, StatusError
 from jobcommon.controller.refusals import FIRST_RETRY_DELAY, MAX_RETRY_DELAY, Answer, Refusals, answer_of
 from jobcommon.controller.result import ActionResult, Effect
 from jobcommon.reconcile.plan import Create, Get, SetImage, Update, in_order
-from jobcommon.testutil import kueue
 
 FORBIDDEN = StatusError(403, "Forbidden", "no")
 IN_USE = StatusError(409, "AlreadyExists", "pods demo is being deleted")
@@ -160,7 +159,26 @@ def test_a_container_that_the_platform_has_added_is_not_the_jobs() -> None:
     assert answer_of(ActionResult(pod, Effect.REFUSED, error=error)) is Answer.REFUSED
 
 
-OF_WEBHOOKS = (*kueue.OWNER_UNREAD, StatusError(500, "", 'admission webhook "guard" denied the request: no connection'))
+OWNER_UNREAD = (
+    StatusError(
+        500,
+        "InternalError",
+        'Internal error occurred: failed calling webhook "mpod.kb.io": failed to call webhook: Post '
+        '"https://kueue-webhook-service.kueue-system.svc:443/mutate--v1-pod?timeout=10s": context deadline exceeded',
+    ),
+    StatusError(
+        500,
+        "",
+        'admission webhook "mpod.kb.io" denied the request: workload owner not found\nTimeout: failed waiting for '
+        "*v1.PartialObjectMetadata Informer to sync",
+    ),
+)
+"""What the API server answers to the create of a pod whose owner Kueue may not list: whichever of both gives up first.
+
+`FindAncestorJobManagedByKueue` in pkg/controller/jobframework/reconciler.go reads the owner through a cache, which waits for
+its list as long as the request lasts.
+"""
+OF_WEBHOOKS = (*OWNER_UNREAD, StatusError(500, "", 'admission webhook "guard" denied the request: no connection'))
 
 
 @pytest.mark.parametrize("error", OF_WEBHOOKS)

@@ -26,7 +26,7 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.trainjob import TRAINJOB
 from jobcommon.testutil.cluster import TestCluster, cluster_for
-from jobcommon.testutil.kueue import definitions as kueue_definitions
+from tests.definitions import of_kueue
 
 Json = dict[str, Any]
 FRAMEWORKS = (MPI, MXNET, PYTORCH, TF)
@@ -314,7 +314,7 @@ async def seed(cluster: TestCluster, now: float) -> None:
     spec = {"selector": {"matchLabels": labels}, "template": template}
     path = "/apis/apps/v1/namespaces/kubeflow/deployments"
     await cluster.call("POST", path, {"metadata": {"name": "ours"}, "spec": spec})
-    for definition in kueue_definitions():
+    for definition in of_kueue():
         await cluster.call("POST", DEFINITIONS, definition)
     await cluster.call("POST", "/api/v1/namespaces", {"metadata": {"name": "kueue-system"}})
     integrations = {"frameworks": ["kubeflow.org/tfjob", "pod"], "externalFrameworks": ["PyTorchJob.v1.kubeflow.org"]}

@@ -15,7 +15,7 @@ from jobcommon.spec import read_job
 from jobcommon.testutil.builders import Manifest, job_manifest, replica_spec, template
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import TEST_JOB
-from jobcommon.testutil.kueue import admitted, evicted, waiting
+from jobcommon.testutil.kueue import admitted, evicted, with_condition
 from jobcommon.testutil.plans import conditions, decide, status_of
 from tests.kinds import EVERY_KIND
 
@@ -89,7 +89,8 @@ def test_a_job_waits_until_its_workload_is_admitted() -> None:
     assert written(one.settle()) == [f"create {KUEUE_WORKLOADS}/{KEY[1]}"]
     assert (one.current, one.pods) == ("Suspended", {})
     assert one.message() == "TestJob demo is suspended: it waits in queue team: not yet considered."
-    one.kueue(waiting(one.workload)).settle()
+    why = ("QuotaReserved", False, "WaitingForQuota", "insufficient quota for cpu", one.now)
+    one.kueue(with_condition(one.workload, *why)).settle()
     assert one.message() == "TestJob demo is suspended: it waits in queue team: WaitingForQuota: insufficient quota for cpu."
     assert one.status.get("startTime") is None
     one.admit()

@@ -15,6 +15,7 @@ from jobcommon.client.request import Request, Response
 from jobcommon.framework import EnvVar, Framework, Job, Replica, ReplicaType
 from jobcommon.runtime import logging
 from jobcommon.runtime.clock import Clock, Timer
+from tests.definitions import definition
 
 PATIENCE = 100.0
 
@@ -179,29 +180,7 @@ def crd(framework: Framework = TESTJOB, status: Any = None) -> dict[str, Any]:
     """A definition of the kind that takes anything, but for a status that has a schema."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schemas = {version.name: {"spec": anything, "status": status or anything} for version in framework.versions}
-    return definition(framework.group, framework.kind, framework.plural, schemas, framework.storage_version)
-
-
-def definition(group: str, kind: str, plural: str, schemas: dict[str, Any], stored: str) -> dict[str, Any]:
-    """A CustomResourceDefinition whose versions have these properties."""
-    versions = [
-        {
-            "name": version,
-            "served": True,
-            "storage": version == stored,
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
-            "subresources": {"status": {}},
-        }
-        for version, properties in schemas.items()
-    ]
-    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        # kube-apiserver wants the annotation for groups of *.k8s.io.
-        "metadata": {"name": f"{plural}.{group}", "annotations": {"api-approved.kubernetes.io": "https://example.com/pull/1"}},
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": versions},
-    }
+    return definition(framework.group, framework.kind, schemas, framework.storage_version)
 
 
 def a_job(name: str = "train", workers: int = 2, *, restart: str = "Never", **run_policy: Any) -> dict[str, Any]:

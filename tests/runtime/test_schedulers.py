@@ -13,34 +13,11 @@ from jobcommon.client.request import Response
 from jobcommon.runtime.discovery import find_gang_scheduler, refuse_to_queue_twice
 from jobcommon.runtime.manager import run_operators
 from jobcommon.runtime.settings import Settings
-from jobcommon.testutil.kueue import gang_definitions
-from tests.runtime.fakes import TESTJOB, FakeClock, ScriptedTransport, a_job, definition, quiet_log, refusal, reply
-from tests.runtime.world import JOBS, SETTINGS, Json, operating, world_with_testjobs
+from tests.definitions import of_scheduler
+from tests.runtime.fakes import TESTJOB, FakeClock, ScriptedTransport, a_job, quiet_log, refusal, reply
+from tests.runtime.world import JOBS, SETTINGS, operating, world_with_testjobs
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-QUANTITIES = {
-    "type": "object",
-    "additionalProperties": {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True},
-}
-INT = {"type": "integer", "format": "int32"}
-SPECS: dict[GangScheduler, Json] = {
-    VOLCANO: {
-        "minMember": INT,
-        "minResources": QUANTITIES,
-        "queue": {"type": "string", "default": "default"},
-        "priorityClassName": {"type": "string"},
-        "minTaskMember": {"type": "object", "additionalProperties": INT},
-    },
-    COSCHEDULING: {"minMember": {**INT, "minimum": 1}, "minResources": QUANTITIES, "scheduleTimeoutSeconds": INT},
-}
-
-
-def pod_groups(scheduler: GangScheduler) -> Json:
-    """The PodGroup definition that comes with a scheduler, as far as we use it."""
-    group, version = scheduler.api_version.split("/")
-    spec = {"type": "object", "properties": SPECS[scheduler]}
-    status = {"type": "object", "properties": {"phase": {"type": "string"}}}
-    return definition(group, "PodGroup", "podgroups", {version: {"spec": spec, "status": status}}, version)
 
 
 def settings(name: str) -> Settings:
@@ -65,7 +42,7 @@ def settings(name: str) -> Settings:
 async def test_found_at_start(installed: tuple[GangScheduler, ...], kueue: str, expected: GangScheduler | None) -> None:
     world = world_with_testjobs()
     for scheduler in installed:
-        for one in gang_definitions(scheduler.api_version) if scheduler.native else [pod_groups(scheduler)]:
+        for one in of_scheduler(scheduler):
             world.ok("POST", DEFINITIONS, one)
     async with operating(world, settings=replace(SETTINGS, gang_scheduler_name="auto", kueue=kueue)):
         world.ok("POST", JOBS, a_job())
