@@ -162,11 +162,10 @@ class Pod:
             "PodScheduled", "True"
         )
 
-    def running(self, at: float = START, *, restarts: int = 0) -> "Pod":
-        """Its containers run, the main one for the time `restarts` + 1."""
-        main = self._main(restarts, {"running": {"startedAt": format_time(at)}}, ready=True)
-        status = {"phase": "Running", "startTime": format_time(at), "containerStatuses": [main]}
-        return self.scheduled()._condition("Ready", "True")._with(status=status)
+    def running(self, at: float = START, *, restarts: int = 0, last: Manifest | None = None) -> "Pod":
+        """Its containers run, the main one for the time `restarts` + 1, after a run that ended so."""
+        pod = self.scheduled()._condition("Ready", "True")._with(status={"phase": "Running", "startTime": format_time(at)})
+        return pod._main({"running": {"startedAt": format_time(at)}}, restarts, last=last, ready=True)
 
     def succeeded(self, at: float = START) -> "Pod":
         """It ended with code 0."""
@@ -184,21 +183,17 @@ class Pod:
     def crash_looping(self, restarts: int, code: int = 1) -> "Pod":
         """The main container has failed `restarts` + 1 times and waits for its next start."""
         waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
-        last = {"terminated": {**self._run(restarts, code), "startedAt": format_time(START), "finishedAt": format_time(START)}}
-        return self.running(restarts=restarts)._with(
-            status={"containerStatuses": [self._main(restarts, waiting) | {"lastState": last}]}
-        )
+        last = {**self._run(restarts, code), "startedAt": format_time(START), "finishedAt": format_time(START)}
+        return self.running()._main(waiting, restarts, last=last)
 
     def between_runs(self, code: int, at: float = START) -> "Pod":
         """The main container has just ended with `code`; the kubelet will start it again."""
         state = {"terminated": {**self._run(self.restarts, code), "finishedAt": format_time(at)}}
-        return self._with(status={"phase": "Running", "containerStatuses": [self._main(self.restarts, state)]})
+        return self._with(status={"phase": "Running"})._main(state)
 
     def waiting(self, reason: str, message: str) -> "Pod":
         """The main container cannot be started, for instance ImagePullBackOff."""
-        return self.scheduled()._with(
-            status={"containerStatuses": [self._main(0, {"waiting": {"reason": reason, "message": message}})]}
-        )
+        return self.scheduled()._main({"waiting": {"reason": reason, "message": message}}, 0)
 
     def unschedulable(self, message: str = "0/3 nodes are available") -> "Pod":
         """The scheduler finds no node."""
@@ -233,9 +228,7 @@ class Pod:
 
     def restarted_after(self, code: int, restarts: int = 1) -> "Pod":
         """The main container runs again after a run that ended with `code`."""
-        last = {"lastState": {"terminated": self._run(restarts - 1, code)}}
-        main = self._main(restarts, {"running": {}}, ready=True) | last
-        return self.running()._with(status={"containerStatuses": [main]})
+        return self.running()._main({"running": {}}, restarts, last=self._run(restarts - 1, code), ready=True)
 
     def with_stopping_image(self, attempt: int) -> "Pod":
         """An image that stops the main container, for that attempt, is set; the kubelet has not seen it."""
@@ -256,9 +249,8 @@ class Pod:
             return self.with_stopping_image(attempt).stopped_by_image()
         image = next(c["image"] for c in self.raw["spec"]["containers"] if c["name"] == self.main)
         message = f'Failed to apply default image tag "{image}": couldn\'t parse image name'
-        main = self._main(self.restarts, {"waiting": {"reason": "InvalidImageName", "message": message}})
-        last = {"lastState": {"terminated": self._run(self.restarts, 143)}}
-        return self._with(status={"phase": "Running", "containerStatuses": [main | last]})
+        waiting = {"waiting": {"reason": "InvalidImageName", "message": message}}
+        return self._with(status={"phase": "Running"})._main(waiting, last=self._run(self.restarts, 143))
 
     def main_ended(self, code: int, at: float = START) -> "Pod":
         """The main container has ended with `code` for good, while an ordinary sidecar runs on."""
@@ -324,15 +316,20 @@ class Pod:
     def _ended(self, phase: str, code: int, at: float, reason: str, message: str) -> "Pod":
         start = {"startedAt": self.raw["status"]["startTime"]} if "startTime" in self.raw["status"] else {}
         run = {**self._run(self.restarts, code), "reason": reason, "message": message, **start, "finishedAt": format_time(at)}
-        status = {"phase": phase, "containerStatuses": [self._main(self.restarts, {"terminated": run})]}
-        return self.scheduled()._condition("Ready", "False")._with(status=status)
+        return self.scheduled()._condition("Ready", "False")._with(status={"phase": phase})._main({"terminated": run})
 
     def _condition(self, kind: str, status: str, **fields: str) -> "Pod":
         others = [c for c in self.raw["status"].get("conditions", ()) if c["type"] != kind]
         return self._with(status={"conditions": [*others, {"type": kind, "status": status, **fields}]})
 
-    def _main(self, restarts: int, state: Manifest, *, ready: bool = False) -> Manifest:
-        return {"name": self.main, "imageID": IMAGE_ID, "ready": ready, "restartCount": restarts, "state": state}
+    def _main(
+        self, state: Manifest, restarts: int | None = None, *, last: Manifest | None = None, ready: bool = False
+    ) -> "Pod":
+        """The main container in that state, the only one, started again so often as before unless `restarts` says so."""
+        count = self.restarts if restarts is None else restarts
+        before = {"lastState": {"terminated": last}} if last else {}
+        main = {"name": self.main, "imageID": IMAGE_ID, "ready": ready, "restartCount": count, "state": state, **before}
+        return self._with(status={"containerStatuses": [main]})
 
     def _run(self, number: int, code: int) -> Manifest:
         """A run of a container that ended with `code`."""

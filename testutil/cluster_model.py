@@ -25,17 +25,17 @@ from jobcommon.api.kueue import KUEUE_WORKLOADS
 from jobcommon.api.observed import Observed
 from jobcommon.api.status import ConditionType, Metric, TrainerStatus
 from jobcommon.api.timestamp import format_time
-from jobcommon.api.view import ObjectView, object_view
+from jobcommon.api.view import object_view
 from jobcommon.client.errors import StatusError
 from jobcommon.controller.refusals import Refusals
 from jobcommon.controller.result import ActionResult, Effect
-from jobcommon.framework import Framework, Job
+from jobcommon.framework import Framework
 from jobcommon.reconcile import plan, plan_for_orphans
 from jobcommon.reconcile.plan import Action, Create, Delete, Event, Plan, RemoveFinalizer, SetImage, Update, backed_off_as
 from jobcommon.reconcile.reports import after_reports, signs_of_life
 from jobcommon.testutil.builders import START, Manifest, Pod, job_manifest
 from jobcommon.testutil.invariants import check_deeds, check_plan
-from jobcommon.testutil.kueue import admitted, evicted
+from jobcommon.testutil.kueue import admitted, evicted, plural_of
 from jobcommon.testutil.node_model import GRACE, GROUP, PLENTY, NodeModel, Program, Truth, group_of
 
 PODS = "pods"
@@ -43,11 +43,6 @@ REPORT_EVERY = 10.0
 FLAVOR: Manifest = {"kind": "ResourceFlavor", "metadata": {"name": "default", "uid": "default"}, "spec": {}}
 ENOUGH = 40
 """More reconciles than any situation needs to settle."""
-PLURALS = {
-    "ResourceFlavor": "resourceflavors",
-    "WorkloadPriorityClass": "workloadpriorityclasses",
-    "PriorityClass": "priorityclasses",
-}
 
 
 @dataclass
@@ -107,7 +102,7 @@ class ClusterModel(NodeModel):
     def observed(self) -> Observed:
         """The children whose controller is the job's UID, and what else its operator sees."""
         uid, status = self.manifest["metadata"]["uid"], self.job.status
-        views = {key: self._view(manifest) for key, manifest in self.others.items()}
+        views = {key: object_view(msgspec.json.encode(manifest)) for key, manifest in self.others.items()}
         owned = {key: view for key, view in views.items() if view.owner is None or view.owner.uid == uid}
         owners = {name: owner.uid for name, pod in self.pods.items() if (owner := pod.view.owner) is not None}
         alive = signs_of_life(status)
@@ -118,7 +113,7 @@ class ClusterModel(NodeModel):
             pods=tuple(pod.view for name, pod in self.pods.items() if owners.get(name) == uid),
             services=tuple(view for (kind, _), view in owned.items() if kind == "Service" and view.owner is not None),
             companions={(self._plural(kind, name), name): view for (kind, name), view in owned.items() if kind != "Service"},
-            cluster={(PLURALS[o["kind"]], o["metadata"]["name"]): object_view(msgspec.json.encode(o)) for o in self.cluster},
+            cluster={(plural_of(o["kind"]), o["metadata"]["name"]): object_view(msgspec.json.encode(o)) for o in self.cluster},
             backed_off=self.refusals.backed_off(self.now),
             refusal=self.refusals.text,
             quota_refuses_for=self.refusals.quota_refuses_for(self.now),
@@ -130,7 +125,7 @@ class ClusterModel(NodeModel):
 
     def _plural(self, kind: str, name: str) -> str:
         of_kueue = kind == "Workload" and str(self.others[kind, name]["apiVersion"]).startswith("kueue")
-        return KUEUE_WORKLOADS if of_kueue else f"{kind.lower()}s"
+        return KUEUE_WORKLOADS if of_kueue else plural_of(kind)
 
     # -- the operator -----------------------------------------------------------------------------------------------
 
@@ -144,7 +139,10 @@ class ClusterModel(NodeModel):
         else:
             job, observed = self.job, self.observed
             decided = plan(self.framework, job, observed, self.now)
-            self.check(job, observed, decided)
+            if self.thorough or len(self.plans) % 8 == 0:
+                check_plan(self.framework, job, observed, self.now, decided)
+            else:
+                check_deeds(job, observed, self.now, decided)
         self.plans.append(decided)
         self.log.append((self.now, decided))
         limit = len(decided.actions) + 1 if writes is None else writes
@@ -158,13 +156,6 @@ class ClusterModel(NodeModel):
         if self.exists and before.has(ConditionType.STALLED) and (self.job.status.attempt or 0) > (before.attempt or 0):
             self.truth.incidents += 1
         return decided
-
-    def check(self, job: Job, observed: Observed, decided: Plan) -> None:
-        """The invariants of one decision."""
-        if self.thorough or len(self.plans) % 8 == 0:
-            check_plan(self.framework, job, observed, self.now, decided)
-        else:
-            check_deeds(job, observed, self.now, decided)
 
     def settle(self) -> list[Plan]:
         """Reconcile until there is nothing to do."""
@@ -433,10 +424,6 @@ class ClusterModel(NodeModel):
     @staticmethod
     def _touch(manifest: Manifest) -> None:
         manifest["metadata"]["resourceVersion"] = str(int(manifest["metadata"]["resourceVersion"]) + 1)
-
-    @staticmethod
-    def _view(manifest: Mapping[str, Any]) -> ObjectView:
-        return object_view(msgspec.json.encode(manifest))
 
 
 def _fits(pod: Pod, change: SetImage) -> bool:

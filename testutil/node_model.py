@@ -73,7 +73,8 @@ class NodeModel:
     `room` is for how many pods there are nodes. The scheduler tries pods in their order, with an `order` in one that this
     number draws. What it binds in a time of `trouble` gets a node whose kubelet "rejects" pods, or cannot set up their
     "volumes", until that is over. Programs take `stops_after` seconds to end. With `restless`, the platform words its messages
-    anew at each moment. The nodes' clock is `skew` seconds ahead of the API server's.
+    anew at each moment. The nodes' clock is `skew` seconds ahead of the API server's. `silent` are the pods whose node does not
+    answer, by UID, and since when.
     """
 
     framework: Framework
@@ -89,8 +90,7 @@ class NodeModel:
     trouble: str = ""
     stops_after: float = 0.0
     skew: float = 0.0
-    silent: set[str] = field(default_factory=set)
-    silent_since: dict[str, float] = field(default_factory=dict)
+    silent: dict[str, float] = field(default_factory=dict)
     program: Program = field(default_factory=Program)
     truth: Truth = field(default_factory=Truth)
     starts: list[tuple[str, str]] = field(default_factory=list)
@@ -137,13 +137,6 @@ class NodeModel:
             self.put(pod.between_runs(code, at=self.clock))
         else:
             self.put(pod.succeeded(at=self.clock) if code == 0 else pod.failed(code, at=self.clock, **cause))
-        return self
-
-    def restart(self, name: str) -> Self:
-        """The kubelet starts the main container of a pod again."""
-        pod = self.pods[name]
-        self.put(pod.running(at=self.clock, restarts=pod.restarts + 1))
-        self.runs[name] += 1
         return self
 
     def stop_terminating(self, code: int = 143) -> Self:
@@ -218,11 +211,7 @@ class NodeModel:
             self.put(pod.stopped_by_image())
         elif main is not None and not gate and "running" not in state:
             last = main["state"].get("terminated") or (main.get("lastState") or {}).get("terminated")
-            again = pod.running(at=self.clock, restarts=pod.restarts + 1 if last else 0)
-            statuses = [
-                {**s, "lastState": {"terminated": last}} if last else s for s in again.raw["status"]["containerStatuses"]
-            ]
-            self.put(again._with(status={"containerStatuses": statuses}))
+            self.put(pod.running(at=self.clock, restarts=pod.restarts + 1 if last else 0, last=last))
             self._starts(name)
 
     def _initialize(self, name: str, pod: Pod, *, gate: bool, waits: bool) -> None:
@@ -335,26 +324,27 @@ class NodeModel:
 
     # -- nodes that are lost ----------------------------------------------------------------------------------------
 
-    def _next_loss(self) -> float | None:
+    def silence(self, name: str) -> Self:
+        """The node of a pod does not answer any more."""
+        self.silent[self.pods[name].view.uid] = self.now
+        return self
+
+    def _losses(self) -> list[tuple[float, Pod]]:
+        """The pods on silent nodes, and until when they tolerate that."""
         seconds = self.job.run_policy.node_loss_seconds
-        due = [at + (_TOLERATED if seconds is None else seconds) for uid, at in self.silent_since.items() if at >= 0]
-        return min(due, default=None)
+        tolerated = _TOLERATED if seconds is None else seconds
+        pods = [pod for pod in self.pods.values() if pod.view.uid in self.silent and pod.view.deletion_time is None]
+        return [(self.silent[pod.view.uid] + tolerated, pod) for pod in pods]
+
+    def _next_loss(self) -> float | None:
+        return min((due for due, _ in self._losses()), default=None)
 
     def _lose_nodes(self) -> None:
         """The taint manager deletes the pods of a node that has been silent for as long as they tolerate."""
-        seconds = self.job.run_policy.node_loss_seconds
-        for pod in list(self.pods.values()):
-            uid = pod.view.uid
-            since = self.silent_since.get(uid)
-            if since is None or since < 0 or self.now < since + (_TOLERATED if seconds is None else seconds):
-                continue
-            self.silent_since[uid] = -1.0
-            if "deletionTimestamp" not in pod.raw["metadata"]:
+        for due, pod in self._losses():
+            if self.now >= due:
                 self.truth.by_others += 1
                 self.put(pod.disrupted("DeletionByTaintManager").deleting(at=self.now, grace=GRACE))
-        gone = self.silent_since.keys() - {pod.view.uid for pod in self.pods.values()}
-        for uid in gone:
-            del self.silent_since[uid]
 
     def _reap(self, name: str) -> None:
         """Remove a pod whose deletion is complete: nothing runs any more and no finalizer is left."""

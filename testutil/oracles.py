@@ -6,16 +6,15 @@ from jobcommon.api import labels
 from jobcommon.api.replica import parse_indexes
 from jobcommon.api.status import JOB_CONDITIONS, ConditionType
 from jobcommon.framework import FINALIZER
-from jobcommon.reconcile.plan import Create
 from jobcommon.reconcile.slots import is_spare
 from jobcommon.testutil.cluster_model import ClusterModel
+from jobcommon.testutil.invariants import ENDS
 from jobcommon.testutil.members import Members
 
 SLACK = 15.0
 CONFIRM = 15.0
 LONGEST_DELAY = 60.0
 START_SECONDS = 900.0
-_ENDS = (ConditionType.SUCCEEDED, ConditionType.FAILED)
 _SHOWN = {ConditionType.SUSPENDED: "Suspended", ConditionType.SUCCEEDED: "Complete", ConditionType.FAILED: "Failed"}
 
 
@@ -24,11 +23,8 @@ class Oracles:
 
     def __init__(self, world: ClusterModel) -> None:
         self.world, self.uid, self.members = world, world.job.uid, Members(world)
-        self.vacant_since: float | None = None
-        self.pending_since: float | None = None
-        self.lost_since: dict[str, float] = {}
+        self.since: dict[str, float] = {}
         self.ended = ""
-        self.unsized_since: float | None = None
         self.succeeded: tuple[int | None, dict[str, frozenset[int]]] = (None, {})
         self.final: list[tuple[str, str, str | None]] = []
         self.best = 0
@@ -58,6 +54,19 @@ class Oracles:
         yield from self._final()
         yield from self.members.safe()
 
+    @property
+    def _idle(self) -> bool:
+        """Whether the job is not to have pods."""
+        job = self.world.job
+        return job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED)
+
+    def _lasts(self, what: str, holds: bool) -> float:
+        """For how many seconds that has been so."""
+        if not holds:
+            self.since.pop(what, None)
+            return 0.0
+        return self.world.now - self.since.setdefault(what, self.world.now)
+
     def _counts(self) -> Iterator[str]:
         status, truth = self.world.job.status, self.world.truth
         if (status.disruptions or 0) > truth.by_others:
@@ -77,16 +86,12 @@ class Oracles:
         world, job = self.world, self.world.job
         done = {kind: parse_indexes(s.succeeded_indexes, 100) for kind, s in job.status.replica_statuses.items()}
         vacant = [r for r in job.replicas if job.pod_name(r) not in world.pods and r.index not in done.get(r.type, ())]
-        runs = not (job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED)) and world.exists
         ending = any((pod.view.deletion_time or 0.0) > world.now for pod in world.pods.values())
-        if not vacant or not runs or ending:
-            self.vacant_since = None
-        elif self.vacant_since is None:
-            self.vacant_since = world.now
-        elif world.now > self.vacant_since + LONGEST_DELAY + SLACK:
+        seconds = self._lasts("vacant", bool(vacant) and not self._idle and not ending)
+        if seconds > LONGEST_DELAY + SLACK:
             message = job.status.conditions[-1].message if job.status.conditions else ""
             if not any(word in message for word in ("wait", "quota", "refused")):
-                yield f"vacancy: {vacant[0]} has no pod since {self.vacant_since:.0f}, and the condition says: {message}"
+                yield f"vacancy: {vacant[0]} has had no pod for {seconds:.0f} s, and the condition says: {message}"
 
     def _progress(self) -> Iterator[str]:
         world, program = self.world, self.world.program
@@ -110,21 +115,19 @@ class Oracles:
     def _pending(self) -> Iterator[str]:
         world, job = self.world, self.world.job
         seconds = job.run_policy.pending_deadline_seconds
-        idle = job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED)
-        waiting = [p for p in world.pods.values() if not p.view.scheduled and p.view.deletion_time is None]
-        waiting = [p for p in waiting if not is_spare(p.view)]
-        if seconds is None or idle or not waiting or world.refused:
-            self.pending_since = None
+        waiting = [p.view for p in world.pods.values() if not p.view.scheduled and p.view.deletion_time is None]
+        births = [pod.creation_time or 0.0 for pod in waiting if not is_spare(pod)]
+        if seconds is None or self._idle or not births or world.refused:
+            self.since.pop("pending", None)
             return
-        born = max(p.view.creation_time or 0.0 for p in waiting)
-        self.pending_since = max(born, self.pending_since or born)
-        if world.now > self.pending_since + seconds + SLACK and world.now > born + seconds + SLACK:
-            yield f"pending-deadline: a pod has had no node for {world.now - born:.0f} s, pendingDeadlineSeconds is {seconds}"
+        self.since["pending"] = since = max(*births, self.since.get("pending", 0.0))
+        if world.now > since + seconds + SLACK:
+            yield f"pending-deadline: pods have had no node for {world.now - since:.0f} s, pendingDeadlineSeconds is {seconds}"
 
     def _lost_pods(self) -> Iterator[str]:
         world = self.world
         seconds = world.job.run_policy.node_loss_seconds
-        if seconds is None or not world.exists:
+        if seconds is None:
             return
         for name, pod in world.pods.items():
             due = pod.view.deletion_time
@@ -150,15 +153,11 @@ class Oracles:
 
     def _sizes(self) -> Iterator[str]:
         world, job = self.world, self.world.job
-        idle = job.status.finished or job.suspended or job.status.has(ConditionType.SUSPENDED) or not world.exists
         scaled = world.framework.scaled_type
-        size = job.status.attempt_replicas.get(scaled)
-        if size in (None, job.asked_of(scaled)) or idle or job.run_policy.elastic is not None:
-            self.unsized_since = None
-            return
-        self.unsized_since = self.unsized_since or world.now
-        if world.now > self.unsized_since + SLACK and not world.refused:
-            yield f"resize: {size} workers, {job.asked_of(scaled)} are asked for since {self.unsized_since:.0f}"
+        size, asked = job.status.attempt_replicas.get(scaled), job.asked_of(scaled)
+        differs = size not in (None, asked) and job.run_policy.elastic is None
+        if self._lasts("size", differs and not self._idle) > SLACK and not world.refused:
+            yield f"resize: {size} workers, {asked} are asked for"
 
     def _successes(self) -> Iterator[str]:
         """What is on record as succeeded stays so until the job begins another attempt or is suspended."""
@@ -173,7 +172,7 @@ class Oracles:
     def _final(self) -> Iterator[str]:
         """An end is never revised."""
         status = self.world.job.status
-        held = [condition for condition in status.conditions if condition.type in _ENDS and condition.is_true]
+        held = [condition for condition in status.conditions if condition.type in ENDS and condition.is_true]
         ends = [(condition.type, condition.reason, status.completion_time) for condition in held]
         if self.final and ends != self.final:
             yield f"final: {self.final} became {ends}"
@@ -182,7 +181,7 @@ class Oracles:
     def _as_read_by_others(self) -> Iterator[str]:
         """A TrainJob's conditions are those of the record, and it is active, so that it keeps its quota, while it has a pod."""
         world, status = self.world, self.world.job.status
-        if JOB_CONDITIONS not in world.status or not world.exists:
+        if JOB_CONDITIONS not in world.status:
             return
         held = {one["type"] for one in world.status["conditions"] if one["status"] == "True"}
         if held != (wanted := {shown for kind, shown in _SHOWN.items() if status.has(kind)}):
@@ -213,5 +212,3 @@ class Oracles:
         ended = [n for n in held if world.pods[n].raw["status"]["phase"] in ("Succeeded", "Failed")]
         if ended:
             yield f"released: {ended} have ended and keep our finalizer"
-        if any(isinstance(action, Create) and action.plural == "pods" for action in world.plans[-1].actions):
-            yield "final: a finished job creates pods"

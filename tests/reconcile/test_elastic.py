@@ -177,14 +177,6 @@ def test_spare_pods_go_with_their_use(end: str) -> None:
 # -- lives of elastic jobs -----------------------------------------------------------------------------------------------------
 
 
-def silent(world: ClusterModel, *names: str) -> None:
-    """The kubelets of those pods do not answer any more."""
-    for name in names:
-        uid = world.pods[name].view.uid
-        world.silent.add(uid)
-        world.silent_since[uid] = world.now
-
-
 def no_room(world: ClusterModel, name: str) -> None:
     world.room = len(world.pods) - 1
     world.lose_node_of(name).react()
@@ -198,11 +190,12 @@ def a_hole(world: ClusterModel) -> None:
 def all_but_one_are_silent(world: ClusterModel) -> None:
     """Too few remain, and one that comes back waits for the others."""
     names = ["demo-worker-1", "demo-worker-2", "demo-worker-3"]
-    silent(world, *names)
+    for name in names:
+        world.silence(name)
     world.wait(400)
     assert world.current != "Failed"
     for name in names:
-        world.silent.discard(world.pods[name].view.uid)
+        del world.silent[world.pods[name].view.uid]
         world.react()
         world.wait(5)
 

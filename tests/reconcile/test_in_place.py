@@ -67,7 +67,7 @@ def fail_to_pull(cluster: ClusterModel, name: str, reason: str) -> ClusterModel:
     """The kubelet cannot pull the image by which a stopped container is to start again."""
     pod = cluster.pods[name]
     state = {"waiting": {"reason": reason, "message": "not found"}}
-    return cluster.put(pod._with(status={"containerStatuses": [pod._main(pod.restarts, state)]}))
+    return cluster.put(pod._main(state))
 
 
 # -- one restart ---------------------------------------------------------------------------------------------------------------

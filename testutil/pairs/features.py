@@ -12,18 +12,12 @@ from jobcommon.api.job import RestartPolicy
 from jobcommon.api.kueue import QUEUE_LABEL
 from jobcommon.api.observed import FINALIZERS, IMAGES
 from jobcommon.api.status import ConditionType
-from jobcommon.framework import Framework, Job, Options, ProgressServer
+from jobcommon.framework import Framework, Options, ProgressServer
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.trainjob import TRAINJOB
 from jobcommon.operators.trainjob.runtimes import shipped
 from jobcommon.reconcile.features import FEATURES as EXTENSIONS
-from jobcommon.reconcile.gang import Gang
-from jobcommon.reconcile.in_place import InPlace
-from jobcommon.reconcile.kueue import Queue
-from jobcommon.reconcile.node_loss import NodeLoss
-from jobcommon.reconcile.progress import ReportedProgress
-from jobcommon.reconcile.reports import Reporting
 from jobcommon.testutil.builders import Manifest, job_manifest, replica_spec, template
 from jobcommon.testutil.cluster_model import FLAVOR, ClusterModel
 from jobcommon.testutil.frameworks import SCALED_JOB
@@ -130,9 +124,7 @@ def scale(world: ClusterModel) -> None:
 def lose_node(world: ClusterModel) -> None:
     """The node of a pod falls silent."""
     if name := _any_running(world):
-        uid = world.pods[name].view.uid
-        world.silent.add(uid)
-        world.silent_since[uid] = world.now
+        world.silence(name)
 
 
 def lose_nodes(world: ClusterModel) -> None:
@@ -153,7 +145,6 @@ def silence_nodes(world: ClusterModel) -> None:
 def restore_nodes(world: ClusterModel) -> None:
     """All nodes are back, and in order."""
     world.silent.clear()
-    world.silent_since.clear()
     world.room, world.trouble = PLENTY, ""
 
 
@@ -185,8 +176,7 @@ def forbid_logs(world: ClusterModel) -> None:
 
 def die(world: ClusterModel) -> None:
     """The operator dies after some of its writes."""
-    if world.exists:
-        world.step(writes=world.chance.choice([0, 1, 2, 3]))
+    world.step(writes=world.chance.choice([0, 1, 2, 3]))
 
 
 def _becomes(name: str, *values: Any) -> Happening:
@@ -285,27 +275,12 @@ QUIET = "run_on run_long fill free_node restore_nodes spoil ration share die for
 COMMON: tuple[str, ...] = ("run_on", "run_on", "run_on", "exit_one", "delete")
 
 
-def _always(_: Job) -> bool:
-    return True
-
-
-USED: Mapping[Any, Callable[[Job], bool]] = {
-    NodeLoss: lambda job: job.run_policy.node_loss_seconds is not None or bool(job.run_policy.avoid_failed_nodes),
-    Reporting: lambda job: bool(job.run_policy.report_progress),
-    ReportedProgress: lambda job: bool(job.run_policy.report_progress),
-    InPlace: lambda job: job.restarts_in_place or job.run_policy.elastic is not None,
-    Gang: lambda job: job.options.gang is not None,
-    Queue: lambda job: job.options.kueue,
-}
-"""Whether a job uses an extension. One that it does not use must not matter to it."""
-
-
 def world_of(
     first: Feature, second: Feature, chance: Random, *, restless: bool, workers: int, kind: Framework | None = None
 ) -> ClusterModel | None:
     """A new job with both, of that `kind` if there is one; None where they exclude each other.
 
-    In a `restless` world are no extensions that it does not use.
+    In a `restless` world are no extensions that do not concern it when it is new: they must not matter later either.
     """
     if len({one.name for one in (first.framework, second.framework, kind) if one is not None}) > 1:
         return None
@@ -347,7 +322,7 @@ def world_of(
     if elastic:
         world.stops_after, world.checkpoint = chance.choice([0.0, 0.0, 100.0]), chance.choice(["", "last.pt"])
     if restless:
-        features = tuple(feature for feature in EXTENSIONS if USED.get(feature, _always)(world.job))
+        features = tuple(one for one in EXTENSIONS if one.concerns(world.job))
         world.framework = replace(world.framework, features=features)
     return world
 

@@ -10,9 +10,8 @@ from random import Random
 from jobcommon.reconcile.plan import Urgency
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.cluster_model import FLAVOR, ClusterModel
-from jobcommon.testutil.node_model import PLENTY
 from jobcommon.testutil.oracles import Oracles
-from jobcommon.testutil.pairs.features import COMMON, EVENTS, FEATURES, KINDS, QUIET, world_of
+from jobcommon.testutil.pairs.features import COMMON, EVENTS, FEATURES, KINDS, QUIET, restore_nodes, world_of
 
 LENGTH = 14
 
@@ -71,8 +70,6 @@ def _history(
             if happening not in QUIET.split():
                 oracles.members.disturbed()
             EVENTS[happening](world)
-            if not world.exists:
-                return world, []
             world.react()
             world.wait(0)
             if problems := list(oracles.look()):
@@ -87,17 +84,16 @@ def _history(
 
 def _finish(world: ClusterModel) -> None:
     """Everything is allowed, there is room, the nodes are back, and each program ends well."""
-    world.refused, world.unkept, world.room, world.quota, world.preempted = frozenset(), "", PLENTY, True, False
-    world.cluster, world.trouble, world.pods_allowed, world.share = [FLAVOR], "", None, None
-    world.silent.clear()
-    world.silent_since.clear()
+    restore_nodes(world)
+    world.refused, world.unkept, world.quota, world.preempted = frozenset(), "", True, False
+    world.cluster, world.pods_allowed, world.share = [FLAVOR], None, None
     if not world.job.status.finished:
         world.edit(suspend=False)
         for kind in world.job.replica_specs:
             world.scale(kind, max(world.job.count(kind), 1))
     world.react()
     for _ in range(12):
-        if world.job.status.finished or not world.exists:
+        if world.job.status.finished:
             break
         world.wait(130)
         for name in sorted(world.pods):
