@@ -125,7 +125,7 @@ class Trial:
         jobs = tuple(healthy(framework, name) for name, framework in self.healthy.items())
         of_mpi = [job["metadata"]["name"] for job in (*jobs, *self.bad.values()) if job["kind"] == MPI.kind]
         ends = {**{f"{name}-worker-*": FOREVER for name in of_mpi}, "*": DONE}
-        simulation = Simulation(Scenario("bad-jobs", tuple(frameworks), jobs, ends, tuple(steps), horizon=SECONDS), 0, ())
+        simulation = Simulation(Scenario(tuple(frameworks), jobs, ends, tuple(steps), horizon=SECONDS), 0, ())
         self.run, self.server = simulation.result(), simulation.server
         self.looks: Counter[str] = Counter()
         for (_, key, _), count in self.run.keys.items():

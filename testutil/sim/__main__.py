@@ -5,7 +5,7 @@ What fails is printed as the options that repeat it. The exit code is 1 then.
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -14,10 +14,8 @@ import yaml
 from jobcommon.testutil.sim.faults import from_json
 from jobcommon.testutil.sim.framework_sweep import Trial, Trials
 
-_SAMPLE = 100
 
-
-def _conduct(title: str, trials: Trials, chosen: Iterable[Trial]) -> int:
+def _conduct(title: str, trials: Trials, chosen: Sequence[Trial]) -> int:
     found = trials.conduct(chosen)
     summary = f"{title}: {found.runs} runs, {len(found.problems)} problems"
     print(*(f"FAILED: {problem}" for problem in found.problems), summary, sep="\n", flush=True)
@@ -40,9 +38,8 @@ def main() -> int:
         return 1 if _conduct("replay", trials, [Trial(given.lifecycle, given.seed, given.faults)]) else 0
     if _conduct("without faults", trials, trials.without_faults()):
         return 1
-    points = list(trials.at_writes())
-    failures = _conduct("faults at writes", trials, points[:: 1 if given.points else max(1, len(points) // _SAMPLE)])
-    return 1 if failures + _conduct("swarm", trials, map(trials.of_seed, range(given.seeds))) else 0
+    failures = _conduct("faults at writes", trials, trials.at_writes(most=None if given.points else 100))
+    return 1 if failures + _conduct("swarm", trials, [*map(trials.of_seed, range(given.seeds))]) else 0
 
 
 if __name__ == "__main__":

@@ -10,20 +10,19 @@ without the fault.
 """
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobcommon.framework import Framework
 from jobcommon.testutil.sim.faults import AT_WRITE, KINDS, Fault, faults_of, to_json
-from jobcommon.testutil.sim.lifecycles import ENDS, lifecycles_of
+from jobcommon.testutil.sim.lifecycles import FAILS, lifecycles_of
 from jobcommon.testutil.sim.simulation import Run, simulate
 
 LIVENESS_SECONDS = 150.0
 """Seconds from the end of the last fault to the final state, besides the duration of the lifecycle itself."""
-_REFERENCES_KEPT = 16
 WRITE_FAULTS = (
     *(Fault(kind, write=0) for kind in AT_WRITE),
     Fault("forbidden", write=0, seconds=30.0),
@@ -45,12 +44,11 @@ class Trial:
         return f"--lifecycle {self.lifecycle} --seed {self.seed}{faults}"
 
 
-@dataclass
-class Sweep:
+class Sweep(NamedTuple):
     """The number of runs, and what was wrong in them, one line each."""
 
-    runs: int = 0
-    problems: list[str] = field(default_factory=list)
+    runs: int
+    problems: list[str]
 
 
 class Trials:
@@ -59,35 +57,31 @@ class Trials:
     def __init__(self, framework: Framework, job: Mapping[str, Any] | None = None) -> None:
         self._jobs = f"{framework.plural}.{framework.group}"
         self._scenarios = lifecycles_of(framework, job)
-        self._reference = lru_cache(maxsize=_REFERENCES_KEPT)(self._run)
+        self._reference = lru_cache(maxsize=16)(self._run)
 
-    def without_faults(self, seed: int = 0) -> Iterator[Trial]:
+    def without_faults(self, seed: int = 0) -> Sequence[Trial]:
         """Every lifecycle."""
-        yield from (Trial(name, seed) for name in self._scenarios)
+        return [Trial(name, seed) for name in self._scenarios]
 
-    def at_writes(self, seed: int = 0) -> Iterator[Trial]:
-        """Every fault at every write of every lifecycle."""
-        for name in self._scenarios:
-            for point in range(len(self._reference(name, seed).trace)):
-                for fault in WRITE_FAULTS:
-                    yield Trial(name, seed, (replace(fault, write=point),))
+    def at_writes(self, seed: int = 0, most: int | None = None) -> Sequence[Trial]:
+        """Every fault at every write of every lifecycle; about `most` of them, spread evenly, if that is given."""
+        writes = [(name, write) for name in self._scenarios for write in range(len(self._reference(name, seed).trace))]
+        points = [Trial(name, seed, (replace(fault, write=write),)) for name, write in writes for fault in WRITE_FAULTS]
+        return points[:: max(1, len(points) // most)] if most else points
 
     def of_seed(self, seed: int) -> Trial:
         """The trial of a seed of the swarm."""
         random = Random(f"{seed}/swarm")  # noqa: S311 - reproducibility is the point
         return Trial(random.choice([*self._scenarios]), seed, faults_of(seed, random))
 
-    def conduct(self, chosen: Iterable[Trial]) -> Sweep:
+    def conduct(self, chosen: Sequence[Trial]) -> Sweep:
         """Run them."""
-        found = Sweep()
-        for trial in chosen:
-            found.runs += 1
-            found.problems += [f"{trial}: {problem}" for problem in self.judge(trial)]
-        return found
+        return Sweep(len(chosen), [f"{trial}: {problem}" for trial in chosen for problem in self.judge(trial)])
 
     def judge(self, trial: Trial) -> list[str]:
         """What is wrong: the wrong end without a fault, another end than that with faults. Empty if nothing is."""
-        reference, wanted = self._reference(trial.lifecycle, trial.seed), ENDS[trial.lifecycle]
+        reference = self._reference(trial.lifecycle, trial.seed)
+        wanted = "Failed" if trial.lifecycle == FAILS else "Succeeded"
         if trial.faults:
             return [*_differences(reference, simulate(self._scenarios[trial.lifecycle], trial.seed, trial.faults))]
         ends = [end for name, end in reference.end.items() if name.startswith(self._jobs)]
@@ -126,5 +120,4 @@ def sweep(framework: Framework, job: Mapping[str, Any] | None = None, *, runs: i
     `job` is a manifest; without one the job has all replica types. Raises ValueError for a manifest that is invalid.
     """
     trials = Trials(framework, job)
-    points = list(trials.at_writes(seed))
-    return trials.conduct((*trials.without_faults(seed), *points[:: max(1, len(points) // runs)]))
+    return trials.conduct([*trials.without_faults(seed), *trials.at_writes(seed, runs)])

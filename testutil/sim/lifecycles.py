@@ -7,6 +7,7 @@ success is. Types that do not run to completion serve until they are stopped.
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 from jobcommon.api import labels
@@ -18,17 +19,10 @@ from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import path_of
 from jobcommon.testutil.sim.scenario import Exit, Scenario, UserStep, When, ask, change
 
-SUCCEEDED, FAILED = "Succeeded", "Failed"
-ENDS = {
-    "L1-success": SUCCEEDED,
-    "L2-retryable-exit": SUCCEEDED,
-    "L3-permanent-exit": FAILED,
-    "L8-suspend-resume": SUCCEEDED,
-    "L13-pod-deleted": SUCCEEDED,
-    "L19-resize": SUCCEEDED,
-    "L20-resize-in-place": SUCCEEDED,
-}
-"""The lifecycles and how the job of each ends."""
+FAILS = "L3-permanent-exit"
+"""The lifecycle whose job fails; those of the others succeed."""
+TRAINS: When = attrgetter("trains")
+"""All replicas run: the rendezvous of a training job."""
 
 
 def whole_job(framework: Framework) -> Manifest:
@@ -47,35 +41,27 @@ def lifecycles_of(framework: Framework, job: Mapping[str, Any] | None = None) ->
     if read.errors:
         raise ValueError(f"this {framework.kind} is invalid, give another as `job`: {'; '.join(map(str, read.errors))}")
     ending = [read.pod_name(replica) for replica in read.replicas if framework.runs_to_completion(replica.type)][::-1]
-    first, done, restarts = ending[0], Exit(0, cue=_trains), _with_policy(framework, manifest)
+    first, done, restarts = ending[0], Exit(0, cue=TRAINS), _with_policy(framework, manifest)
     suspend, resume = (change(framework, read.name, runPolicy={"suspend": wanted}) for wanted in (True, False))
     lives: dict[str, tuple[Manifest, Sequence[Exit], tuple[UserStep, ...]]] = {
         "L1-success": (manifest, [done], ()),
-        "L2-retryable-exit": (restarts, [Exit(137, cue=_trains), done], ()),
-        "L3-permanent-exit": (restarts, [Exit(3, "no such file", _trains)], ()),
+        "L2-retryable-exit": (restarts, [Exit(137, cue=TRAINS), done], ()),
+        FAILS: (restarts, [Exit(3, "no such file", TRAINS)], ()),
         "L8-suspend-resume": (
             manifest,
             [Exit(), done],
-            (UserStep(suspend, _trains, after=1), UserStep(resume, lambda world: not world.pods, after=20)),
+            (UserStep(suspend, TRAINS, after=1), UserStep(resume, lambda world: not world.pods, after=20)),
         ),
         "L13-pod-deleted": (
             restarts,
             [Exit(), done],
-            (UserStep(lambda server: ask(server, "DELETE", path_of("pods", first)), _trains, after=1),),
+            (UserStep(lambda server: ask(server, "DELETE", path_of("pods", first)), TRAINS, after=1),),
         ),
     }
     for name, method in (("L19-resize", "Recreate"), ("L20-resize-in-place", "Auto")):
         lives |= {name: resized} if (resized := _resized(framework, read, restarts, method)) is not None else {}
     rest = {pod: [Exit(0, cue=_after(before))] for before, pod in pairwise(ending)}
-    return {
-        name: Scenario(f"{framework.name}/{name}", (framework,), (body,), {**rest, first: runs}, steps)
-        for name, (body, runs, steps) in lives.items()
-    }
-
-
-def _trains(world: ClusterModel) -> bool:
-    """All replicas run: the rendezvous of a training job."""
-    return world.trains
+    return {name: Scenario((framework,), (body,), {**rest, first: runs}, steps) for name, (body, runs, steps) in lives.items()}
 
 
 def _after(pod: str) -> When:
@@ -83,7 +69,7 @@ def _after(pod: str) -> When:
 
     def when(world: ClusterModel) -> bool:
         found = world.pods.get(pod)
-        return found is not None and found.view.phase == SUCCEEDED and found.view.deletion_time is None
+        return found is not None and found.view.phase == "Succeeded" and found.view.deletion_time is None
 
     return when
 

@@ -23,14 +23,12 @@ from jobcommon.client.transport import LATE, HttpTransport, StaticEndpoint, Time
 from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.recording import access
-from jobcommon.testutil.sim.faults import Fault
+from jobcommon.testutil.sim.faults import AT_WRITE, Fault
 from jobcommon.testutil.sim.loop import PROCESS, SimLoop
 from localcluster import ApiServer
 from localcluster.client import ADMIN, MERGE_PATCH, ApiError
 from localcluster.client import Request as ServerRequest
 
-ENDPOINT = StaticEndpoint("http://simulated")
-_END = None
 _DISCARDED_AS_EVENT = ("events", "leases")
 #: Until a silent watch is closed (`jobcommon.cache.informer.WATCH_SILENCE`), a lease is taken over, the latest line is there.
 _RECOVERY_SECONDS = {"silent-watch": 155.0, "lease-lost": 25.0, "upgrade": 25.0, "watch-lag": 60.0}
@@ -124,19 +122,15 @@ class Links:
         """The fate of a request that is about to be sent."""
         delivery = Delivery(request)
         if request.method != "GET" and access(request).resource not in _DISCARDED_AS_EVENT:
-            self._count_write(sender, delivery)
+            delivery.write = Write(sender, request.path)
+            self.trace.append(delivery.write)
+            for fault in self._by_write.pop(len(self.trace) - 1, ()):
+                self._apply(fault, sender, delivery)
         if "partition" in self._active:
             delivery.lost, delivery.dropped = "silence", self._active["partition"][0].value != "replies"
         if dict(request.query).get("watch") and "missed-deletes" in self._active:
             delivery.dropped, delivery.lost = True, "reset"
         return delivery
-
-    def _count_write(self, sender: str, delivery: Delivery) -> None:
-        request, index = delivery.request, len(self.trace)
-        delivery.write = Write(sender, request.path)
-        self.trace.append(delivery.write)
-        for fault in self._by_write.pop(index, ()):
-            self._apply(fault, sender, delivery)
 
     def _apply(self, fault: Fault, sender: str, delivery: Delivery) -> None:
         match fault.kind:
@@ -146,16 +140,16 @@ class Links:
                 self._crash(sender)
             case "crash-after":
                 delivery.lost, delivery.on_stored = "silence", lambda: self._crash(sender)
-            case kind if kind in _ANSWERS:
-                delivery.answer, delivery.after = _ANSWERS[kind](fault), kind == "timeout-after"
-            case _:
+            case kind if kind not in AT_WRITE:
                 self._begin(fault, sender)
                 return
+            case kind:
+                delivery.answer, delivery.after = _answer(fault), kind == "timeout-after"
         self.fired[fault.kind] += 1
 
     def refusal(self, delivery: Delivery) -> Response | None:
         """What replaces the server's own answer to a request that has reached it, which is not carried out then."""
-        forbidden = _answer(403, "Forbidden", "the role binding is gone") if "forbidden" in self._active else None
+        forbidden = _answer(self._active["forbidden"][0]) if "forbidden" in self._active else None
         return (None if delivery.after else delivery.answer) or forbidden
 
     def handle(self, sender: str, delivery: Delivery) -> Response:
@@ -192,15 +186,12 @@ class Links:
         self._open += 1
         self.loop.call_at(when, due, context=self.world)
 
-    def _recovers_by(self, at: float) -> None:
-        self.recovered_at = max(self.recovered_at, at)
-
     def _crash(self, process: str) -> None:
         """Kill it; another one replaces it shortly after."""
         for one in self._operators.alive:
             if one.name == process:
                 one.crash()
-                self._recovers_by(self.loop.time() + 3.0)
+                self.recovered_at = max(self.recovered_at, self.loop.time() + 3.0)
                 self._at(self.loop.time() + self.random.uniform(0.5, 3.0), self._operators.start)
 
     def _begin(self, fault: Fault, process: str) -> None:
@@ -208,10 +199,11 @@ class Links:
         victim = next((one for one in self._operators.alive if process in ("", one.name)), None)
         streams = [stream for stream in self.streams if victim is None or stream.owner == victim.name]
         self.fired[fault.kind] += 1
-        self._recovers_by(now + fault.seconds + _RECOVERY_SECONDS.get(fault.kind, 0.0))
+        self.recovered_at = max(self.recovered_at, now + fault.seconds + _RECOVERY_SECONDS.get(fault.kind, 0.0))
         match fault.kind:
             case "watch-closed":
-                _close(streams)
+                for stream in streams:
+                    stream.break_off()
             case "silent-watch":
                 for stream in streams:
                     stream.silent = True
@@ -228,7 +220,8 @@ class Links:
                 self._active[kind] = fault, now + fault.seconds
                 if kind == "missed-deletes":
                     # The fault meets a watch that is opened again.
-                    _close([*self.streams])
+                    for stream in [*self.streams]:
+                        stream.break_off()
         if fault.seconds > 0:
             self._at(now + fault.seconds, self._end, fault, victim)
 
@@ -262,7 +255,7 @@ class SimTransport(HttpTransport):
     """The transport of the process `owner`. After `die` nothing gets through, in either direction."""
 
     def __init__(self, links: Links, owner: str, timeouts: Timeouts) -> None:
-        super().__init__(ENDPOINT, timeouts=timeouts)
+        super().__init__(StaticEndpoint("http://simulated"), timeouts=timeouts)
         self._links = links
         self._owner = owner
         self._response_seconds = timeouts.read
@@ -287,7 +280,7 @@ class SimTransport(HttpTransport):
             raise TransportError(f"{request.method} {request.path}: the stream did not open in time") from None
         self._watches[stream] = None
         try:
-            while (line := await stream.line()) is not _END:
+            while (line := await stream.line()) is not None:
                 yield line
         finally:
             self._watches.pop(stream, None)
@@ -373,7 +366,7 @@ class SimStream:
         """The server ends the stream after what is on its way."""
         if not self._ended:
             self._ended = True
-            self._send(_END, 0.0)
+            self._send(None, 0.0)
 
     def close(self) -> None:
         """The client has closed it."""
@@ -414,28 +407,19 @@ class SimStream:
             self._clock = loop.call_at(max(due, loop.time()) + 1e-6, self._tick, context=self._links.world)
 
 
-def _close(streams: Sequence[SimStream]) -> None:
-    for stream in streams:
-        stream.break_off()
-
-
-def _throttled(fault: Fault) -> Response:
-    response = _answer(429, "TooManyRequests", "too many requests, please try again later")
-    return Response(429, response.body, {**response.headers, "retry-after": fault.value} if fault.value else response.headers)
-
-
-def _server_error(fault: Fault) -> Response:
-    code = int(fault.value or "500")
-    return _answer(code, "InternalError" if code == 500 else "", "the server has a problem")
-
-
-def _answer(code: int, reason: str, message: str) -> Response:
-    return from_cluster(ApiError(code, reason, f"simulated: {message}").response())
-
-
-_ANSWERS: Mapping[str, Callable[[Fault], Response]] = {
-    "conflict": lambda _: _answer(409, "Conflict", "the object has been modified"),
-    "throttled": _throttled,
-    "server-error": _server_error,
-    "timeout-after": lambda _: _answer(504, "Timeout", "request did not complete within the time"),
+_ANSWERS: Mapping[str, tuple[int, str]] = {
+    "conflict": (409, "Conflict"),
+    "throttled": (429, "TooManyRequests"),
+    "server-error": (500, "InternalError"),
+    "timeout-after": (504, "Timeout"),
+    "forbidden": (403, "Forbidden"),
 }
+
+
+def _answer(fault: Fault) -> Response:
+    code, reason = _ANSWERS[fault.kind]
+    if fault.kind == "server-error" and fault.value:
+        code, reason = int(fault.value), ""
+    response = from_cluster(ApiError(code, reason, f"simulated: {fault.kind}").response())
+    asks = {"retry-after": fault.value} if fault.kind == "throttled" and fault.value else {}
+    return replace(response, headers={**response.headers, **asks})

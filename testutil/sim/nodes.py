@@ -12,7 +12,6 @@ from random import Random
 from typing import Any, Self
 
 from jobcommon.client.request import STRATEGIC_PATCH
-from jobcommon.framework import Framework
 from jobcommon.testutil.builders import Manifest, Pod
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.sim.scenario import FOREVER, Exit, Scenario
@@ -145,16 +144,12 @@ class Nodes:
             for item in self._access.items(f"{framework.plural}.{framework.group}"):
                 manifest = {"apiVersion": framework.api_version, "kind": framework.kind, **item.obj}
                 if item.uid not in self.jobs:
-                    self.jobs[item.uid] = self._job(framework, manifest)
+                    script = self._scenario.behaviour
+                    job = JobOnServer(framework, manifest, thorough=False, access=self._access, draw=self.draw, script=script)
+                    if self.draw(f"skewed/{item.name}") < 0.5:
+                        job.skew = SKEW * (2 * self.draw(f"clock/{item.name}") - 1)
+                    self.jobs[item.uid] = job
                 self.jobs[item.uid].manifest = manifest
-
-    def _job(self, framework: Framework, manifest: Manifest) -> JobOnServer:
-        name = manifest["metadata"]["name"]
-        job = JobOnServer(
-            framework, manifest, thorough=False, access=self._access, draw=self.draw, script=self._scenario.behaviour
-        )
-        job.skew = SKEW * (2 * self.draw(f"clock/{name}") - 1) if self.draw(f"skewed/{name}") < 0.5 else 0.0
-        return job
 
 
 def _owner_of(item: Item) -> str:

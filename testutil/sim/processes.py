@@ -8,6 +8,7 @@ import asyncio
 import traceback
 from collections.abc import Callable, MutableMapping, Sequence
 from contextvars import copy_context
+from dataclasses import dataclass
 from random import Random
 from typing import Any, NoReturn, cast
 
@@ -22,28 +23,26 @@ from jobcommon.testutil.sim.loop import PROCESS, SimClock, SimLoop
 from jobcommon.testutil.sim.network import Links, SimTransport
 
 
+@dataclass(eq=False)
 class Process:
     """One run of the operator from its start to its end. `complain` is called with a line for each violation."""
 
-    def __init__(
-        self,
-        name: str,
-        frameworks: Sequence[Framework],
-        settings: Settings,
-        links: Links,
-        random: Random,
-        complain: Callable[[str], None],
-    ) -> None:
-        self.name, self.settings = name, settings
-        self.loop: SimLoop = links.loop
+    name: str
+    frameworks: Sequence[Framework]
+    settings: Settings
+    links: Links
+    random: Random
+    complain: Callable[[str], None]
+    alive: bool = True
+    manager: Manager | None = None
+
+    def __post_init__(self) -> None:
+        self.loop: SimLoop = self.links.loop
         self.clock = SimClock(self.loop)
-        self.alive = True
-        self._frameworks, self._complain = frameworks, complain
-        timeouts = LEADER_TIMEOUTS if settings.leader_elect else Timeouts()
-        self.transport = SimTransport(links, name, timeouts)
-        self.election = SimTransport(links, name, ELECTION_TIMEOUTS)
-        self._env = Env(self.clock, random.random, identity=f"{name}_{random.getrandbits(32):08x}")
-        self.manager: Manager | None = None
+        timeouts = LEADER_TIMEOUTS if self.settings.leader_elect else Timeouts()
+        self.transport = SimTransport(self.links, self.name, timeouts)
+        self.election = SimTransport(self.links, self.name, ELECTION_TIMEOUTS)
+        self._env = Env(self.clock, self.random.random, identity=f"{self.name}_{self.random.getrandbits(32):08x}")
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -51,9 +50,9 @@ class Process:
         self._inside(self._start)
 
     def _start(self) -> None:
-        log = complaining(self._complain)
+        log = complaining(self.complain)
         self.manager = Manager(
-            self.transport, self._frameworks, self.settings, election_transport=self.election, env=self._env, log=log
+            self.transport, self.frameworks, self.settings, election_transport=self.election, env=self._env, log=log
         )
         self._task = self.loop.create_task(self.manager.run())
         self._task.add_done_callback(self._ended)
@@ -85,9 +84,9 @@ class Process:
             return
         self.alive = False
         if task.cancelled():
-            self._complain("the operator was cancelled by itself")
+            self.complain("the operator was cancelled by itself")
         elif (error := task.exception()) is not None:
-            self._complain("the operator ended with\n" + "".join(traceback.format_exception(error)))
+            self.complain("the operator ended with\n" + "".join(traceback.format_exception(error)))
 
 
 def complaining(complain: Callable[[str], None]) -> Log:

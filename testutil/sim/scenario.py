@@ -12,8 +12,7 @@ from jobcommon.runtime.settings import Settings
 from jobcommon.testutil.cluster_model import ClusterModel
 from jobcommon.testutil.frameworks import path_of
 from localcluster import ApiServer
-from localcluster import User as Identity
-from localcluster.client import JSON, MASTERS, MERGE_PATCH, Request
+from localcluster.client import ADMIN, JSON, MERGE_PATCH, Request
 
 Manifest = dict[str, Any]
 When = Callable[[ClusterModel], bool]
@@ -22,7 +21,6 @@ SETTINGS = Settings(metrics_port=None, log_level="critical")
 """No server of the operator's own, and nothing but disasters in the log."""
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RETRY_SECONDS = 1.0
-_USER = Identity("user", (MASTERS,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,6 @@ class Scenario:
     without end.
     """
 
-    name: str
     frameworks: tuple[Framework, ...]
     jobs: tuple[Mapping[str, Any], ...]
     behaviour: Mapping[str, Sequence[Exit]] = field(default_factory=dict)
@@ -78,7 +75,7 @@ class RefusedError(Exception):
 def ask(server: ApiServer, method: str, path: str, body: Any = None, content_type: str = JSON) -> Any:
     """One request; the decoded answer. Raises RefusedError."""
     encoded = None if body is None else msgspec.json.encode(body)
-    response = server.handle(Request(method, path, (), encoded, content_type), _USER)
+    response = server.handle(Request(method, path, (), encoded, content_type), ADMIN)
     if response.status >= 400:
         raise RefusedError(f"{method} {path}: {response.status} {response.body.decode(errors='replace')[:300]}")
     return msgspec.json.decode(response.body)
