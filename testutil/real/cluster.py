@@ -16,7 +16,7 @@ from jobcommon.cli.embedded import ServerTransport, endpoint, install, training_
 from jobcommon.client.request import Transport
 from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.testutil.real.containers import SHELL, ContainerNode, container_node
-from localcluster.client import REAL, Api, kubeconfig
+from localcluster.client import REAL, Api, kubeconfig, write_secret
 from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port
 
 OPERATORS = "training-operators"
@@ -110,7 +110,8 @@ async def control_plane(
     """
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(envtest.servers(assets, (*server, *gates)))
-        _secret(admin, kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate))
+        found = kubeconfig(servers.endpoint.base_url, str(servers.endpoint.token), servers.certificate)
+        write_secret(admin, found.encode())
         await stack.enter_async_context(envtest.controllers(assets, servers, *manager, *gates))
         address = (f"--bind-address={LOOPBACK}", f"--secure-port={free_port()}", "--leader-elect=false")
         own = (f"--kubeconfig={admin}", f"--cert-dir={servers.work / 'scheduler'}", *address, *gates)
@@ -124,7 +125,7 @@ async def control_plane(
 async def process_cluster(directory: Path, server: str) -> AsyncIterator[Cluster]:
     """The cluster of ``jobcommon up``, whose pods are processes."""
     async with training_cluster([], operators=False, server=server) as local:
-        _secret(directory / f"{ADMINISTRATOR}.kubeconfig", local.kubeconfig())
+        write_secret(directory / f"{ADMINISTRATOR}.kubeconfig", local.kubeconfig().encode())
         cluster = Cluster(directory, local.client)
         await _prepare(cluster)
         yield cluster
@@ -141,9 +142,4 @@ async def _prepare(cluster: Cluster) -> None:
     content = yaml.safe_load(cluster.kubeconfig(ADMINISTRATOR).read_text())
     content["users"][0]["user"] = {"token": token}
     content["contexts"][0]["context"]["namespace"] = OPERATORS
-    _secret(cluster.kubeconfig(OPERATOR), json.dumps(content))
-
-
-def _secret(path: Path, text: str) -> None:
-    path.touch(0o600)
-    path.write_text(text)
+    write_secret(cluster.kubeconfig(OPERATOR), json.dumps(content).encode())

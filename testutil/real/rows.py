@@ -20,12 +20,12 @@ from jobcommon.operators.paddle import PADDLE
 from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.operators.tf import TF
 from jobcommon.operators.xgboost import XGBOOST
+from jobcommon.testutil.builders import Manifest, job_manifest, replica_spec
 from jobcommon.testutil.real import steps as do
 from jobcommon.testutil.real.containers import NODE
 from jobcommon.testutil.real.run import IMAGE, JOB, NAMESPACE
 from jobcommon.testutil.real.steps import Step
 
-Manifest = dict[str, Any]
 HOLD = "jobcommon.test/hold"
 EVICTED = "EvictionByEvictionAPI"
 #: The label of a node, with a name of the row: rows share the nodes.
@@ -108,15 +108,12 @@ class Kind:
     ) -> Manifest:  # fmt: skip
         """A job of this kind whose replicas all have that restart policy."""
         first = {**container(self.framework.container or "main", on_term), **(main or {})}
-        specs = {}
-        for replica, count in (replicas or self.replicas).items():
-            specs[replica] = {"replicas": count, "template": {"spec": pod_spec(first, *others, **(pod or {}))}}
-            if policy is not None:
-                specs[replica]["restartPolicy"] = policy
-        spec = {"runPolicy": run_policy, self.framework.replica_specs: specs, **self.spec}
+        template = {"spec": pod_spec(first, *others, **(pod or {}))}
+        counts = (replicas or self.replicas).items()
+        specs = {name: replica_spec(self.framework, count, policy, template=template) for name, count in counts}
+        made = job_manifest(self.framework, specs, run_policy=run_policy, **self.spec)
         version = self.version or self.framework.storage_version
-        what = {"apiVersion": f"{self.framework.group}/{version}", "kind": self.framework.kind}
-        return {**what, "metadata": {"name": JOB}, "spec": spec}
+        return {**made, "apiVersion": f"{self.framework.group}/{version}", "metadata": {"name": JOB}}
 
 
 TFJOB = Kind("TFJob", TF, {"Worker": 2}, "worker-0", "worker-1")
@@ -342,7 +339,7 @@ def losses() -> Iterator[Row]:
     yield Row("kill -9 of the operator, the job succeeds meanwhile",
         (BOTH, do.operator_dies(), *FINISH, do.operator_starts()), pods=ends())
     yield Row("kill -9 of the API server", (BOTH, do.server_dies(), *fails), failing, **failed, alone=True, killed=True)
-    yield Row("kill -9 of the operator that leads", (do.operator_starts(*ELECTED), BOTH, do.leader_dies(), *fails), failing,
+    yield Row("kill -9 of the operator that leads", (do.operator_starts(*ELECTED), BOTH, do.operator_dies(0), *fails), failing,
         **failed, operator=ELECTED, alone=True)
     lost: Mapping[str, Any] = {"disruptions": 2, "alone": True, "killed": True}
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from jobcommon.api.status import JobStatus, read_status
-from jobcommon.client.list_watch import list_and_watch
+from jobcommon.client.list_watch import WatchedObject, list_and_watch
 from jobcommon.client.request import MERGE_PATCH
 from jobcommon.framework import Framework
 from jobcommon.testutil.frameworks import path_of
 from jobcommon.testutil.polling import polled
 from jobcommon.testutil.real.cluster import OPERATOR, Cluster
-from localcluster.client import Api, ClientError, background
+from localcluster.client import ClientError, background
 from localcluster.conformance import Program
 
 Object = dict[str, Any]
@@ -110,20 +110,14 @@ class Run:
     """What steps act on. ``async with Run(…)`` has a namespace and follows it; the operator is started by a step."""
 
     def __init__(self, cluster: Cluster, framework: Framework, version: str = "") -> None:
-        self.cluster, self.framework = cluster, framework
+        self.cluster, self.framework, self.api = cluster, framework, cluster.api
         self.namespace = f"real-{secrets.token_hex(4)}"
         self.lives: dict[str, list[Life]] = {}
         self.job: Object | None = None
         self.operators: list[Program] = []
         self.stack = AsyncExitStack()
         self._changed = asyncio.Event()
-        self._by_uid: dict[str, Life] = {}
         self._version = version
-
-    @property
-    def api(self) -> Api:
-        """The API server, as administrator."""
-        return self.cluster.api
 
     @property
     def status(self) -> JobStatus:
@@ -149,8 +143,8 @@ class Run:
         await self.api.call("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         # A pod is refused until its namespace has this.
         await self.eventually(lambda: self.api.get(self.path("serviceaccounts", "default")), "a service account")
-        await self.stack.enter_async_context(background(self._follow_pods()))
-        await self.stack.enter_async_context(background(self._follow_job()))
+        await self.stack.enter_async_context(background(self._follow(self.path("pods"), self._see_pod)))
+        await self.stack.enter_async_context(background(self._follow(self.job_path(""), self._see_job)))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -170,23 +164,22 @@ class Run:
                 path = self.path("pods", pod["metadata"]["name"])
                 await self.api.call("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH)
 
-    async def _follow_pods(self) -> None:
-        async with aclosing(list_and_watch(self.cluster.transport, self.path("pods"))) as states:
+    async def _follow(self, path: str, see: Callable[[WatchedObject], None]) -> None:
+        async with aclosing(list_and_watch(self.cluster.transport, path)) as states:
             async for seen in states:
-                meta = seen.body["metadata"]
-                life = self._by_uid.get(meta["uid"])
-                if life is None:
-                    life = self._by_uid[meta["uid"]] = Life()
-                    self.lives.setdefault(meta["name"].removeprefix(f"{JOB}-"), []).append(life)
-                life.states.append(seen.body)
-                life.gone = seen.deleted
+                see(seen)
                 self._changed.set()
 
-    async def _follow_job(self) -> None:
-        async with aclosing(list_and_watch(self.cluster.transport, self.job_path(""))) as states:
-            async for seen in states:
-                self.job = seen.body
-                self._changed.set()
+    def _see_pod(self, seen: WatchedObject) -> None:
+        lives = self.lives.setdefault(seen.body["metadata"]["name"].removeprefix(f"{JOB}-"), [])
+        life = next((one for one in lives if one.meta["uid"] == seen.body["metadata"]["uid"]), None)
+        if life is None:
+            lives.append(life := Life())
+        life.states.append(seen.body)
+        life.gone = seen.deleted
+
+    def _see_job(self, seen: WatchedObject) -> None:
+        self.job = seen.body
 
     def life(self, pod: str) -> Life | None:
         """The newest pod of that name, such as ``worker-0``."""

@@ -16,7 +16,6 @@ from jobcommon.api.pod import pod_view
 from jobcommon.client.errors import StatusError
 from jobcommon.client.request import MERGE_PATCH, Request
 from jobcommon.reconcile.slots import holds_node
-from jobcommon.testutil.real.cluster import OPERATORS
 from jobcommon.testutil.real.containers import ContainerNode
 from jobcommon.testutil.real.run import IMAGE, JOB, PATIENCE, Life, RowError, Run
 from localcluster import client
@@ -224,23 +223,12 @@ async def delete_namespace(row: Run) -> None:
 
 
 @step
-async def operator_dies(row: Run) -> None:
-    """kill -9 of the operator."""
-    await row.operators[-1].kill()
+async def operator_dies(row: Run, which: int = -1) -> None:
+    """kill -9 of the operator that was started last, or of another one."""
+    await row.operators[which].kill()
 
 
-@step
-async def operator_starts(row: Run, *arguments: str) -> None:
-    """Another operator."""
-    await row.start_operator(*arguments)
-
-
-@step
-async def leader_dies(row: Run) -> None:
-    """kill -9 of the first operator, once one leads."""
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATORS}/leases/{OPERATORS}"
-    await row.eventually(lambda: row.api.get(path), "an operator leads")
-    await row.operators[0].kill()
+operator_starts = step(Run.start_operator)
 
 
 @step
