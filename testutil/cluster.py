@@ -22,7 +22,6 @@ from jobcommon.testutil.polling import polled
 from localcluster.client import Api
 
 Manifest = dict[str, Any]
-WAIT_SECONDS = 120.0
 
 
 class TestCluster(Api):
@@ -45,7 +44,7 @@ class TestCluster(Api):
         return list((await self.call("GET", self.path("pods")))["items"])
 
     async def until(
-        self, of: Framework | str, name: str, holds: Callable[[WatchedObject], bool], seconds: float = WAIT_SECONDS
+        self, of: Framework | str, name: str, holds: Callable[[WatchedObject], bool], seconds: float = 120.0
     ) -> Manifest:
         """The object once `holds` says so of it. Raises AssertionError after `seconds`."""
         last: Manifest = {}

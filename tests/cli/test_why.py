@@ -22,8 +22,9 @@ from jobcommon.operators.pytorch import PYTORCH
 from jobcommon.runtime.manager import run_operators
 from jobcommon.testutil.builders import Manifest
 from jobcommon.testutil.polling import polled
-from jobcommon.testutil.real.cluster import WHY_NOT, given, real_cluster
+from jobcommon.testutil.real.cluster import real_cluster
 from localcluster.client import background
+from localcluster.conformance import real
 from tests.cli.train_cluster import api_for, shell_job
 
 KUEUE = {"kueue.x-k8s.io/queue-name": "research"}
@@ -230,7 +231,7 @@ async def heartbeats(api: Api, node: str) -> None:
         await asyncio.sleep(1)
 
 
-@pytest.mark.skipif(not given(), reason=WHY_NOT)
+@pytest.mark.skipif(not real.available(), reason=real.WHY_NOT)
 async def test_the_cause_of_seeded_failures_is_named_on_a_real_control_plane(tmp_path: Path) -> None:
     async with real_cluster(tmp_path) as cluster, background(run_operators(cluster.transport, [PYTORCH], SETTINGS)):
         api = Api(cluster.transport, "default")

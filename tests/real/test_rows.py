@@ -9,10 +9,11 @@ import pytest
 import pytest_asyncio
 
 from jobcommon.cli.embedded import SERVER
-from jobcommon.testutil.real.cluster import WHY_NOT, given, process_cluster, real_cluster
+from jobcommon.testutil.real.cluster import process_cluster, real_cluster
 from jobcommon.testutil.real.rows import KINDS, PYTORCHJOB, ROWS, Row
 from jobcommon.testutil.real.runner import started
 from localcluster.client import EMBEDDED, REAL
+from localcluster.conformance import real
 
 IS_REAL, ONLY = os.environ.get(SERVER) == REAL, os.environ.get("ONLY", "")
 #: Of the other kinds, which go the same way through the library, these stand for all; each row costs an operator's start.
@@ -50,7 +51,7 @@ async def runs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[
 @pytest.mark.cluster
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.skipif(IS_REAL and not given(), reason=WHY_NOT)
+@pytest.mark.skipif(IS_REAL and not real.available(), reason=real.WHY_NOT)
 @pytest.mark.parametrize("row", CHOSEN, ids=lambda row: row.name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_job_comes_out_as_the_table_says(runs: tuple[bool, Mapping[str, Task[None]]], row: Row) -> None:

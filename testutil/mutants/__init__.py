@@ -85,7 +85,6 @@ class Mutant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     what: str
     patches: tuple[Patch, ...]
-    pair: str = ""
     features: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
     promise: str = ""

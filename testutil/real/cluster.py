@@ -17,12 +17,11 @@ from jobcommon.client.request import Transport
 from jobcommon.client.transport import HttpTransport, Timeouts
 from jobcommon.testutil.real.containers import SHELL, ContainerNode, container_node
 from localcluster.client import REAL, Api, kubeconfig, write_secret
-from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port
+from localcluster.conformance import LOOPBACK, Program, Servers, envtest, free_port, real
 
 OPERATORS = "training-operators"
 BASE = Path(__file__).resolve().parents[2] / "charts" / "kustomize" / "base"
 RIGHTS = (BASE / "namespace.yaml", BASE / "operator.yaml")
-WHY_NOT = f"no real cluster: set {envtest.ASSETS} to a directory with {', '.join(envtest.PROGRAMS)}"
 ADMINISTRATOR, OPERATOR = "administrator", "operator"
 #: A lost node is noticed within seconds instead of minutes.
 _NODE_GRACE, _TOLERATION = 8, 5
@@ -72,11 +71,6 @@ class Cluster:
         return output.decode()
 
 
-def given() -> bool:
-    """Whether the environment gives a real cluster. Raises envtest.StartError when it does so wrongly."""
-    return envtest.assets() is not None
-
-
 @asynccontextmanager
 async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
     """etcd, kube-apiserver and what else there is; pods in containers if a kubelet and all it needs is found, else processes.
@@ -85,7 +79,7 @@ async def real_cluster(directory: Path) -> AsyncIterator[Cluster]:
     """
     assets = envtest.assets()
     if assets is None:
-        raise envtest.StartError(WHY_NOT)
+        raise envtest.StartError(real.WHY_NOT)
     admin = directory / f"{ADMINISTRATOR}.kubeconfig"
     node = container_node(assets, directory, admin)
     if node is None:

@@ -21,7 +21,6 @@ SHELL, PAUSE = "jobcommon.test/shell:1", "jobcommon.test/pause:1"
 # The API server asks for logs at the node's name, and the kubelet listens on this machine only; so it need not ask who that is.
 NODE = "localhost"
 _PLUGINS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
-_START_SECONDS = 30.0
 _CONTAINERD = """
 version = 2
 root = "{work}/root"
@@ -130,7 +129,7 @@ async def _import(work: Path, images: Path, containerd: Program) -> None:
             raise StartError(why)
         return await _ctr(work, "images", "import", str(images)) is not None
 
-    await polled(imported, seconds=_START_SECONDS)
+    await polled(imported, seconds=30.0)
     # An imported image has no digest of its repository; one that was pulled has.
     lines = [line.split() for line in (await _ctr(work, "images", "ls") or "").splitlines()]
     for digest in [fields[2] for fields in lines if fields[0] == SHELL]:
