@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -120,13 +121,14 @@ def test_kueue_itself_may_read_the_kinds_that_its_own_role_lacks(chart: str, val
 
 @pytest.mark.parametrize("chart", SAMPLE)
 def test_another_framework_runs_in_any_chart_with_its_own_rules(chart: str) -> None:
-    module = "jobcommon.testutil.frameworks:TEST_JOB"
-    objects = render(chart, **yaml.safe_load(as_values(module, TEST_JOB)))
+    module, framework = "jobcommon.testutil.frameworks:TEST_JOB", replace(TEST_JOB, rival="other.example.com")
+    objects = render(chart, **yaml.safe_load(as_values(module, framework)))
     assert [a for a in container(objects)["args"] if a.startswith("--framework=")] == [f"--framework={module}"]
     own, view, edit, reads = (
         of_kind(objects, "ClusterRole")[f"demo-{chart}{who}"]["rules"] for who in ("", "-view", "-edit", "-kueue-reads")
     )
-    assert (own, reads) == (as_json(rbac.operator_rules([TEST_JOB])), as_json(rbac.kueue_reads([TEST_JOB])))
+    assert own == as_json((*rbac.operator_rules([framework]), *rbac.cluster_rules([framework])))
+    assert reads == as_json(rbac.kueue_reads([TEST_JOB]))
     assert [view, edit] == [as_json(rbac.user_rules(TEST_JOB, edit=edit)) for edit in (False, True)]
 
 
