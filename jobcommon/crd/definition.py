@@ -8,7 +8,7 @@ from jobcommon.api.job import RunPolicy
 from jobcommon.api.model import bounded, model_schema
 from jobcommon.api.status import JOB_CONDITIONS, JobStatus
 from jobcommon.api.version import version_priority
-from jobcommon.crd.pod_template import with_parts
+from jobcommon.crd.pod_template import limited, with_parts
 from jobcommon.crd.rules import common_rules, policy_rules
 from jobcommon.crd.yaml_text import to_yaml
 from jobcommon.framework import CelRule, Definition, Feature, Framework, RelatedKind, Version
@@ -178,9 +178,9 @@ def _version(framework: Framework, version: Version, limit: int | None) -> Json:
         "name": version.name,
         "served": True,
         "storage": version.storage,
-        "schema": {"openAPIV3Schema": _without_descriptions(schema) if limit is None else schema},
+        "schema": {"openAPIV3Schema": limited(schema, 0) if limit is None else schema},
         "subresources": subresources,
-        "additionalPrinterColumns": columns if limit is not None else [_without_descriptions(column) for column in columns],
+        "additionalPrinterColumns": columns if limit is not None else [limited(column, 0) for column in columns],
     }
 
 
@@ -206,14 +206,6 @@ def _schema(framework: Framework, version: Version, limit: int) -> Json:
     for rule in common_rules(framework):
         _attach(schema, rule)
     return schema
-
-
-def _without_descriptions(node: Any) -> Any:
-    """The schema without its texts. A property may have that name: it is an object."""
-    if isinstance(node, dict):
-        kept = ((key, value) for key, value in node.items() if key != "description" or not isinstance(value, str))
-        return {key: _without_descriptions(value) for key, value in kept}
-    return [_without_descriptions(entry) for entry in node] if isinstance(node, list) else node
 
 
 def _replica_specs(framework: Framework, limit: int) -> Json:

@@ -38,16 +38,17 @@ def _pod_spec() -> Json:
     return found
 
 
-def _limited(node: Json, limit: int) -> Json:
+def limited(node: Json, limit: int) -> Json:
+    """The schema with descriptions of at most `limit` characters; 0 leaves them out."""
     result: Json = {}
     for key, value in node.items():
         if key == "description":
             if text := shortened(value, limit):
                 result[key] = text
         elif key == "properties":
-            result[key] = {name: _limited(child, limit) for name, child in value.items()}
-        elif key in ("items", "additionalProperties"):
-            result[key] = _limited(value, limit)
+            result[key] = {name: limited(child, limit) for name, child in value.items()}
+        elif key in ("items", "additionalProperties") and isinstance(value, dict):
+            result[key] = limited(value, limit)
         else:
             result[key] = value
     return result
@@ -56,7 +57,7 @@ def _limited(node: Json, limit: int) -> Json:
 @cache
 def pod_template(limit: int) -> Json:
     """The structural schema of a PodTemplateSpec with descriptions of at most `limit` characters; 0 leaves them out."""
-    spec = {**_limited(_pod_spec(), limit), "description": "The pod: containers, volumes, scheduling."}
+    spec = {**limited(_pod_spec(), limit), "description": "The pod: containers, volumes, scheduling."}
     return {"type": "object", "properties": {"metadata": _METADATA, "spec": spec}}
 
 

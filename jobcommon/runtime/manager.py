@@ -12,12 +12,11 @@ import signal
 import socket
 import uuid
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from jobcommon.api.gang import candidates
 from jobcommon.client.limiter import LimitedTransport, TokenBucket
@@ -41,6 +40,7 @@ from jobcommon.runtime.reports.server import ReportedJob, certificate_in, serve_
 from jobcommon.runtime.reports.writer import ReportWriter
 from jobcommon.runtime.settings import Settings, is_loopback
 from jobcommon.runtime.term import Term, free_pods_if_terminating
+from jobcommon.runtime.writes import together
 
 # The seconds, after the last plan, for each of the last steps: pods of a namespace that is being deleted, reports with events,
 # the lease.
@@ -147,7 +147,7 @@ class Manager:
                 clock = self.env.clock
                 executors = [self._executor(framework, self.unfenced) for framework in self._frameworks]
                 leaving = (free_pods_if_terminating(one, self.unfenced, executors, self.log) for one in settings.namespaces)
-                await clock.bounded(_all(leaving), clock.monotonic() + CLOSING_SECONDS)
+                await clock.bounded(together(leaving), clock.monotonic() + CLOSING_SECONDS)
                 # Not bounded: a server that is interrupted while it closes leaves its socket open.
                 await self._report_server.aclose()
                 until = clock.monotonic() + CLOSING_SECONDS
@@ -306,10 +306,6 @@ class Manager:
 
 def _with_options(framework: Framework, options: Options) -> Framework:
     return replace(framework, options=replace(options, kueue=options.kueue and not framework.queued_by_kueue))
-
-
-async def _all(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
-    await asyncio.gather(*steps)
 
 
 def _readings(drivers: Sequence[Driver]) -> Readings:
