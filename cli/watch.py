@@ -26,8 +26,8 @@ from jobcommon.reconcile.slots import is_spare
 from jobcommon.sdk.following import states
 
 # When a job has ended, the logs of its running containers are shown except for what is still in the pipes. Those of ended ones
-# are shown to their end, unless the server gives no line of any for so long.
-DRAIN_SECONDS, SILENCE_SECONDS = 5.0, 30.0
+# are shown to their end, which a server that does not answer must not put off for ever.
+DRAIN_SECONDS, LAST_SECONDS = 5.0, 120.0
 
 
 class Follower:
@@ -55,7 +55,6 @@ class Follower:
         self._display = display
         self._reading: dict[tuple[str, str, int], asyncio.Task[None]] = {}
         self._ended: set[tuple[str, str, int]] = set()
-        self._lines = 0
         self._warned: set[tuple[str, str]] = set()
         self._moved = asyncio.Event()
 
@@ -82,13 +81,9 @@ class Follower:
             with suppress(ClientError):
                 for body in answered(await self._transport.send(Request("GET", *_pods(job))))["items"]:
                     self._saw_pod(WatchedObject(body))
-        while rest := [task for log, task in self._reading.items() if log in self._ended and not task.done()]:
-            shown = self._lines
-            done, _ = await asyncio.wait(rest, timeout=SILENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if not done and self._lines == shown:
-                break
-        if self._reading:
-            await asyncio.wait(self._reading.values(), timeout=DRAIN_SECONDS)
+        for logs, seconds in ((self._ended, LAST_SECONDS), (self._reading.keys(), DRAIN_SECONDS)):
+            if logs:
+                await asyncio.wait([self._reading[log] for log in logs], timeout=seconds)
 
     def stuck(self, job: FollowedJob) -> bool:
         """Whether the job cannot make progress by itself. A suspended one is not stuck."""
@@ -175,7 +170,6 @@ class Follower:
         with suppress(StatusError):
             async with aclosing(self._logs.lines(body, options)) as lines:
                 async for text in lines:
-                    self._lines += 1
                     if pod.progress is State.RUNS and pod.job in self._stalls:
                         self._stalls[pod.job].line(time.monotonic())
                     if text.endswith("\r"):
