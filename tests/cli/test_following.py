@@ -143,7 +143,6 @@ async def test_lines_after_a_cut_log_stream_are_read(name: str) -> None:
     assert printed == ["run 1", "run 2"]
 
 
-FAILED = {"conditions": [{"type": "Failed", "status": "True", "reason": "Error", "message": "m"}]}
 STAMP = b"2026-01-01T00:00:01.000000000Z "
 BAR = [b"1%\r", b"2%\r", STAMP + b"\r1%\r2%\r3%", STAMP + b"\r1%\r" + STAMP + b"of another stream"]
 
@@ -171,7 +170,8 @@ async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line() -> 
 async def test_a_job_whose_end_is_seen_before_its_pods(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "DRAIN_SECONDS", 0)
     job = FollowedJob(Target(PYTORCH, "n", "demo"), 1)
-    failed = {"metadata": {"uid": "j", "resourceVersion": "1"}, "status": FAILED}
+    condition = {"type": "Failed", "status": "True", "reason": "Error", "message": "m"}
+    failed = {"metadata": {"uid": "j", "resourceVersion": "1"}, "status": {"conditions": [condition]}}
     found, pods = {"metadata": {"resourceVersion": "1"}, "items": [pod(0, "terminated")]}, "/api/v1/namespaces/n/pods"
     transport = ScriptedTransport().on("GET", pods, TransportError("no answer yet"), reply(found))
     transport.on("GET", f"{pods}/p", reply(pod(0, "terminated"))).on("STREAM", f"{pods}/p/log", [FIRST, SECOND])

@@ -1,5 +1,6 @@
 """Whatever ends the command, no process of a pod outlives it; and what a shell makes of the standard streams."""
 
+import contextlib
 import io
 import os
 import pty
@@ -105,16 +106,11 @@ def test_a_terminal_shows_progress_bars_while_they_move(tmp_path: Path) -> None:
     )  # fmt: skip
     os.close(follower)
     seen = b""
-    while True:
-        try:
-            piece = os.read(leader, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not piece:
-            break
-        seen += piece
-        if b"endless-worker-0 | \x1b[0m60%" in seen:
-            (tmp_path / "seen").touch()
+    with contextlib.suppress(OSError):  # the other end is closed
+        while piece := os.read(leader, 65536):
+            seen += piece
+            if b"endless-worker-0 | \x1b[0m60%" in seen:
+                (tmp_path / "seen").touch()
     os.close(leader)
     assert process.wait(PATIENCE) == 0
     text = seen.decode(errors="replace")

@@ -102,11 +102,6 @@ class Cluster:
         """The log once `text` is in it."""
         return await polled(lambda: self.logs(name, container), lambda log: text in log)
 
-    async def files_gone(self, found: Object) -> None:
-        """Wait until nothing of a deleted pod is left on disk: it is removed soon after the pod itself."""
-        directory = self.kubelet.options.data_dir / "pods" / found["metadata"]["uid"]
-        await polled(lambda: not directory.exists())
-
     async def exec(self, name: str, *command: str, caller: Caller | None = None, **changes: Any) -> tuple[int, Caller]:
         found = await self.get(name)
         assert found is not None

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +29,6 @@ async def local(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield running
 
 
-@dataclass
-class SlowCaller(Caller):
-    takes: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def write_stdout(self, data: bytes) -> None:
-        await self.takes.wait()
-        await super().write_stdout(data)
-
-
 async def test_exec(local: Cluster) -> None:
     await local.create(shell("p", WAIT, env=[{"name": "A", "value": "b"}]))
     await local.running("p")
@@ -52,10 +42,16 @@ async def test_exec(local: Cluster) -> None:
     code, caller = await local.exec("p", "cat", stdin=True, caller=Caller(given=data))
     assert (code, caller.out) == (0, data)
     # The client takes nothing for a while, and the command has left behind what keeps its output open.
-    slow = SlowCaller()
-    running = asyncio.create_task(local.exec("p", "sh", "-c", "sleep 1000 & echo late", caller=slow))
+    takes = asyncio.Event()
+
+    class Slow(Caller):
+        async def write_stdout(self, data: bytes) -> None:
+            await takes.wait()
+            await super().write_stdout(data)
+
+    running = asyncio.create_task(local.exec("p", "sh", "-c", "sleep 1000 & echo late", caller=Slow()))
     await asyncio.wait((running,), timeout=1)
-    slow.takes.set()
+    takes.set()
     assert (await running)[1].out == b"late\n"
 
 

@@ -69,36 +69,27 @@ async def test_exit_codes(tmp_path: Path, isolation: Isolation | None, script: s
 
 
 @pytest.mark.parametrize(
-    ("command", "message"),
+    ("command", "content", "message"),
     [
-        (("no-such-program",), 'exec: "no-such-program": executable file not found in $PATH'),
-        (("/no/such/file",), 'exec: "/no/such/file": stat /no/such/file: no such file or directory'),
-        (("/etc/hostname",), 'exec: "/etc/hostname": permission denied'),
+        ("no-such-program", b"", 'exec: "no-such-program": executable file not found in $PATH'),
+        ("/no/such/file", b"", 'exec: "/no/such/file": stat /no/such/file: no such file or directory'),
+        ("/etc/hostname", b"", 'exec: "/etc/hostname": permission denied'),
+        ("", b"#!/bin/bash\r\ntrue\r\n", "exec {}: no such file or directory (its first line: '#!/bin/bash\\r\\n')"),
+        ("", b"true\n", "exec {}: exec format error"),
     ],
 )
-async def test_a_command_that_cannot_start(local: Cluster, command: tuple[str, ...], message: str) -> None:
-    await local.create(pod("p", *command))
+async def test_a_command_that_cannot_start(local: Cluster, tmp_path: Path, command: str, content: bytes, message: str) -> None:
+    script = tmp_path / "run"
+    script.write_bytes(content)
+    script.chmod(0o755)
+    message = message.format(script)
+    await local.create(pod("p", command or str(script)))
     found = await local.ended("p")
     assert ended_with(found) == ("Failed", 128, "StartError")
     assert state(found)["state"]["terminated"]["message"] == message
     warning = await local.told("p", "Failed")
     assert (warning["type"], warning["message"]) == ("Warning", f'Error: failed to start container "main": {message}')
     assert warning["involvedObject"]["fieldPath"] == "spec.containers{main}"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"#!/bin/bash\r\ntrue\r\n", "exec {}: no such file or directory (its first line: '#!/bin/bash\\r\\n')"),
-        (b"true\n", "exec {}: exec format error"),
-    ],
-)
-async def test_a_script_that_cannot_start(local: Cluster, tmp_path: Path, content: bytes, message: str) -> None:
-    script = tmp_path / "run"
-    script.write_bytes(content)
-    script.chmod(0o755)
-    await local.create(pod("p", str(script)))
-    assert state(await local.ended("p"))["state"]["terminated"]["message"] == message.format(script)
 
 
 async def test_a_pod_without_a_command_says_why_it_waits(local: Cluster) -> None:

@@ -142,14 +142,6 @@ async def test_rights(kubectl: Kubectl) -> None:
     assert f'User "{account}" cannot list resource "secrets"' in await kubectl.fails("get", "secrets", f"--token={token}")
 
 
-async def until_deleted(lines: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """The events of a watch up to the first deletion."""
-    async for line in lines:
-        yield line
-        if line.startswith(b"DELETED"):
-            return
-
-
 async def test_namespaces_and_watch(kubectl: Kubectl) -> None:
     await kubectl.ok("create", "namespace", "n")
     await kubectl.ok("-n", "n", "apply", "-f", "-", stdin=yaml.safe_dump(MANIFESTS[0]))
@@ -161,7 +153,7 @@ async def test_namespaces_and_watch(kubectl: Kubectl) -> None:
         assert (await watching.stdout.readline()).split()[:2] == [b"ADDED", b"a"]
         await kubectl.ok("delete", "namespace", "n", "--timeout=180s")
         await waiting
-        assert b"DELETED" in [line.split()[0] async for line in until_deleted(watching.stdout)]
+        await watching.stdout.readuntil(b"DELETED")
     finally:
         watching.terminate()
         await watching.wait()
