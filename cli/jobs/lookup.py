@@ -85,13 +85,20 @@ class NoJobError(UserError):
 
 
 async def find_job(api: Api, reference: str) -> FoundJob:
-    """The job that `reference` names. Raises `NoJobError` when there is none, `UserError` if more than one kind has it."""
+    """The job that `reference` names, among the kinds that may be read.
+
+    Raises `NoJobError` when there is none, `UserError` if more than one kind has it, and what refuses to say whether one has.
+    """
     frameworks, name = _referenced(reference)
-    found = [job for job in await asyncio.gather(*(_job(api, framework, name) for framework in frameworks)) if job is not None]
+    answers = await asyncio.gather(*(_job(api, framework, name) for framework in frameworks))
+    found = [job for job in answers if isinstance(job, FoundJob)]
     if len(found) > 1:
         raise UserError(f"{name}: there are {', '.join(job.title for job in found)}; name one of them")
     if found:
         return found[0]
+    for refused in answers:
+        if isinstance(refused, StatusError) and refused.code != 404:
+            raise refused
     there = sorted(job.name for job in (await all_jobs(api, frameworks, api.namespace))[0])
     # `run` adds a suffix to the name of a script.
     close = get_close_matches(name, there, n=3, cutoff=SIMILAR) or [one for one in there if one.startswith(f"{name}-")][:3]
@@ -139,14 +146,12 @@ def _referenced(reference: str) -> tuple[list[Framework], str]:
     return frameworks, name
 
 
-async def _job(api: Api, framework: Framework, name: str) -> FoundJob | None:
+async def _job(api: Api, framework: Framework, name: str) -> FoundJob | StatusError:
     try:
         body = await api.get(Target(framework, api.namespace, name).path)
         return FoundJob(framework, body, await read_related(framework, body, api.send_all))
     except StatusError as error:
-        if error.code == 404:
-            return None
-        raise
+        return error
 
 
 async def pods_of(api: Api, job: FoundJob) -> list[Object]:

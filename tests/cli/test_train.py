@@ -283,7 +283,7 @@ async def test_rights_to_get_and_list_are_enough_to_read_and_what_is_missing_is_
         await cluster.create(PYTORCH, shell_job("echo before; exit 3"))
         await cluster.until(PYTORCH, "demo", failed)
         async with api_for(cluster.cluster, token) as api:
-            job = await find_job(api, "pytorchjob/demo")
+            job = await find_job(api, "demo")
             made = await why(api, job)
             assert (made.reason, made.lines) == ("ProgramFailed", ("before",))
             with pytest.raises(StatusError) as refused:
