@@ -239,7 +239,10 @@ class JobStatus(ApiModel):
 
     def condition(self, kind: ConditionType) -> JobCondition | None:
         """The condition of that type, if there is one; of several, which only a forged list has, the last."""
-        return next((c for c in reversed(self.conditions) if c.type == kind), None)
+        for condition in reversed(self.conditions):
+            if condition.type == kind:
+                return condition
+        return None
 
     def has(self, kind: ConditionType) -> bool:
         """Whether the condition of that type is True."""

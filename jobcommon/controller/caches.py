@@ -114,8 +114,8 @@ class Caches:
         jobs = self.jobs.indexed(_BY_REFERENCE, ObjectKey(plural, view.namespace, view.name))
         return [(job.namespace, job.name) for job in jobs]
 
-    def observed(self, cached: ObjectView, known: Observed) -> Observed:
-        """`known`, which has the job's pods, with its other objects and the cluster as cached."""
+    def observed(self, cached: ObjectView, known: Observed, **more: Any) -> Observed:
+        """`known`, which has the job's pods, with its other objects and the cluster as cached, and `more`."""
         owner = cached.namespace, cached.uid
         owned = [name for name, one in self.resources.items() if one.owned and name not in (PODS, SERVICES)]
         companions = {(plural, v.name): v for plural in owned for v in self._others[plural].indexed(_BY_OWNER, owner)}
@@ -134,6 +134,7 @@ class Caches:
             companions={**companions, **known.companions},
             cluster=cluster,
             missing=self.missing,
+            **more,
         )
 
 

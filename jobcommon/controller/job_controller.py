@@ -13,7 +13,7 @@ not affect other jobs (rule R14).
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -314,8 +314,7 @@ class JobController:
         known = state.observed(pods, frozenset(pod.name for pod in left), self._unwatched, moment.monotonic)
         since = self.reachable_since(cached.namespace, cached.name)
         reachable = moment.monotonic - since if since is not None else None
-        refusal = self.unstored.text or known.refusal
-        return self.caches.observed(cached, replace(known, refusal=refusal, reachable_for=reachable))
+        return self.caches.observed(cached, known, refusal=self.unstored.text or known.refusal, reachable_for=reachable)
 
     # -- results ---------------------------------------------------------------------------------------------------------------
 

@@ -139,10 +139,7 @@ class Refusals:
         in a quota's message change with every pod of other jobs, and that must not cause status writes (rule R19).
         """
         worded = [one for one in self._back_offs.values() if one.text]
-        return next(
-            (one.text for one in sorted(worded, key=lambda one: all("/" in what for what in one.held))),
-            "",
-        )
+        return min(worded, key=lambda one: all("/" in what for what in one.held)).text if worded else ""
 
     def record(self, outcomes: Iterable[ActionResult], now: float) -> bool:
         """Record the outcomes of a plan. Returns whether something was refused and is to be retried at `until`."""
