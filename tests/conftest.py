@@ -1,5 +1,6 @@
 """For all tests."""
 
+import contextlib
 import os
 import signal
 
@@ -17,6 +18,14 @@ for active in ("VIRTUAL_ENV", "CONDA_PREFIX"):
 # What a shell starts in the background ignores SIGINT, and hands that on; some tests end a process with Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# The same examples in each run, however long one takes.
+with contextlib.suppress(ImportError):  # The environments of the SDKs lack it.
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("fixed", deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    settings.load_profile("fixed")
 
 
 @pytest.hookimpl(trylast=True)

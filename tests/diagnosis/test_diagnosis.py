@@ -161,7 +161,7 @@ def test_the_fields_of_the_diagnosis_as_data_are_those_that_are_documented() -> 
     assert (made["replicas"], made["node"], made["at"]) == (["Worker-1"], "node-1", None)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     index=st.integers(0, len(SCENARIOS) - 1), junk=st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=3)
 )

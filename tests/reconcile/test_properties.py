@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcommon.api import labels
@@ -24,7 +24,7 @@ from jobcommon.testutil.builders import START, Pod, condition, job_manifest, ser
 from jobcommon.testutil.frameworks import SCALED_JOB, TEST_JOB
 from jobcommon.testutil.invariants import check_plan
 
-BOUNDED = settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+BOUNDED = settings(max_examples=120)
 FULL = 25 * int(os.environ.get("EXAMPLES", "4000"))
 STATES = settings(BOUNDED, max_examples=FULL if os.environ.get("PROFILE") == "full" else 200)
 
