@@ -229,10 +229,13 @@ def _all_raised(lines: Sequence[Line]) -> list[_Raised]:
 def _chains(raised: Iterable[_Raised]) -> list[Error]:
     """The exceptions, those that follow from each other as one error, in the order of their last lines."""
     found: list[list[_Raised]] = []
-    for one in raised:
+    every = [*raised]
+    # An error at the exit is the cause where there is no other.
+    alone = all(one.ignored for one in every)
+    for one in every:
         if one.link and found and found[-1][-1].process.process == one.process.process:
             found[-1].append(one)
-        elif not one.ignored:
+        elif not one.ignored or (alone and one.before.startswith("Error in ")):
             found.append([one])
     return sorted(map(_error, found), key=lambda error: error.end)
 

@@ -32,7 +32,7 @@ _STACK = re.compile(
 # Hints that read like errors: of hydra, of env, of torchrun, and of torch, which adds them to each error of CUDA.
 _HINT = re.compile(
     r"HYDRA_FULL_ERROR|use -\[v\]S to pass options|CUDA kernel errors might be asynchronously|CUDA_LAUNCH_BLOCKING=1$|"
-    r"Compile with `TORCH_USE_CUDA_DSA`|^\s*error_file: |Search for `cudaError"
+    r"Compile with `TORCH_USE_CUDA_DSA`|^\s*error_file: |Search for `cudaError|^Exception ignored in: "
 )
 _LEVELS = ("error", "err", "critical", "fatal", "panic", "alert", "severe", "50", "60")
 _WORDS = (

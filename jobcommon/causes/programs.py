@@ -30,6 +30,8 @@ _OF_PROGRAM = re.compile(
     r"(?:^|\.)(?:AttributeError|NameError|NotImplementedError|RecursionError|TypeError|UnboundLocalError|ZeroDivisionError)$"
 )
 _BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")
+#: A message of a runtime about the pod's command; others are about programs and files of the node.
+OF_COMMAND = re.compile(r"(?:^|process: |init: )exec|^\[Errno")
 _CARRIAGE_RETURN = re.compile(r"(?<=\S)\r(?=: [a-z])")
 # What a shell or Python prints of the signal alone.
 _OF_SIGNAL = re.compile(r"Fatal Python error|(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?$")
@@ -199,12 +201,13 @@ def anywhere(output: Sequence[Line], *, local: bool) -> Cause | None:
 def _of_signal(reason: str, code: str, output: Sequence[Line], last: str, *, local: bool) -> Cause:
     text, advice = _SIGNALS[reason]
     crash = crashed(output)
-    # Who aborts says why just before, in whatever words.
-    tells = last and (reason == "SIGABRT" or (reason not in OUTSIDE and ERROR_LINE.search(last)))
-    if last.startswith("Fatal Python") or (BY_LAUNCHER.search(last) and ": line" not in last):
-        tells = False
-    shown = f": {in_short(last)}" if tells else ""
-    if shown and reason == "SIGABRT":
+    shown = "" if reason in OUTSIDE or not ERROR_LINE.search(last) or last.startswith("Fatal Python") else f": {in_short(last)}"
+    if BY_LAUNCHER.search(last) and ": line" not in last:
+        shown = ""
+    if last and not shown and reason == "SIGABRT" and not ERROR_LINE.search(last):
+        # Who aborts says why just before, in whatever words.
+        shown = f"; its last line: {in_short(last)}"
+    elif shown and reason == "SIGABRT":
         advice = f"{NAMED}; of Python, -X faulthandler prints where"
     if reason == "SIGKILL" and (error := named_error(output)) is not None and error.python and error.end > len(output) - 6:
         shown, advice = f", after it printed {error.text}", f"if that does not explain it: {advice}"
@@ -239,6 +242,13 @@ def _no_command(exit_code: int | None, message: str, output: Sequence[Line], *, 
     text = in_short(said if of_shell or not message else message)
     code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
     cause = revealed(text, "command", local=local) or revealed(text, "clue", local=local)
+    if (
+        not of_shell
+        and cause is not None
+        and cause.reason == Reason.COMMAND_NOT_FOUND
+        and not OF_COMMAND.search(message or text)
+    ):
+        cause = Cause(Reason.CONTAINER_NOT_CREATED, text, "a program or a file of the node is missing: kubectl describe pod")
     if cause is None:
         executable = exit_code != 126
         reason = Reason.COMMAND_NOT_FOUND if executable else Reason.COMMAND_NOT_EXECUTABLE

@@ -36,7 +36,6 @@ from jobcommon.reconcile.node_loss import avoided
 from jobcommon.reconcile.rendering import SAYS_BLOCKED, SAYS_INVALID, SAYS_WAITING, is_stated, said_after
 
 MAX_EVIDENCE = 6
-_CREATES = ("FailedCreate", "SuccessfulCreate")
 # Of clocks, in seconds.
 TOLERANCE = 2.0
 _HIDDEN = (
@@ -366,9 +365,12 @@ def _progressing(found: Found, current: JobCondition, now: float) -> Diagnosis:
     if running + done < job.total_replicas:
         text = f"its pods are being created: {count}"
         # What an API server answers for a while, such as 500 or 429, is in no status.
-        creates = (event for event in found.events_of(job.uid) if event.reason.startswith(_CREATES))
-        if len(found.members) < job.total_replicas and (last := next(creates, None)) is not None and last.warning:
-            advice = "see what the API server lacks; nothing is wrong with the job"
+        events = found.events_of(job.uid)
+        created = {event.reason: event.at for event in reversed(events)}
+        failed = (e for e in events if e.at >= created.get(e.reason.replace("FailedCreate", "SuccessfulCreate"), 0.0))
+        last = next((e for e in failed if e.reason.startswith("FailedCreate")), None)
+        if len(found.members) < job.total_replicas and last is not None:
+            advice = "the administrator of the API server must see to it; nothing is wrong with the job"
             return _of_job(Cause(Reason.REFUSED, f"{text}; {in_short(last.message)}", advice, then="the operator retries"))
         return _of_job(Cause(Reason.STARTING, text))
     evidence = [f"restarts: {status.restarts}"] if status.restarts else []

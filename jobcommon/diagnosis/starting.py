@@ -9,6 +9,7 @@ from jobcommon.api.pod import Waiting
 from jobcommon.causes.cause import Cause, in_short
 from jobcommon.causes.cause_reasons import Reason
 from jobcommon.causes.clues import revealed
+from jobcommon.causes.programs import OF_COMMAND
 from jobcommon.diagnosis.found import EventView
 
 PULL_RETRY = "the kubelet retries, at most 5 minutes apart"
@@ -35,7 +36,6 @@ _BY_RUNTIME = re.compile(
     r"(?:failed to (?:create|start) \w+ (?:task|container): |(?:OCI runtime|runc) \w+ failed: |unable to start \w+ process: |"
     r"error during container init: |error running prestart hook #\d+: |exit status \d+, stdout: , stderr: )*"
 )
-_OF_COMMAND = re.compile(r"(?:^|process: |init: )exec")
 _SECRETS = re.compile(r"image pull secrets \(([^)]+)\)")
 _FIRST, _LAST = 80, 220
 # A driver's message has the steps before the error.
@@ -61,8 +61,7 @@ def not_started(state: Waiting, events: Sequence[EventView]) -> Cause | None:
         return None
     tables = ("probe",) if reason == "PostStartHookError" else ("missing", "command")
     cause = revealed(_BY_RUNTIME.sub("", message, count=1), *tables)
-    # What else is not found is a program or a file of the node.
-    if cause is not None and (cause.reason != Reason.COMMAND_NOT_FOUND or _OF_COMMAND.search(message)):
+    if cause is not None and (cause.reason != Reason.COMMAND_NOT_FOUND or OF_COMMAND.search(message)):
         return replace(cause, then=KUBELET_RETRY)
     return Cause(
         Reason.CONTAINER_NOT_CREATED, f"{reason}: {message}" if message else reason, "kubectl describe pod", then=KUBELET_RETRY
