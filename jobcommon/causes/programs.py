@@ -242,12 +242,8 @@ def _no_command(exit_code: int | None, message: str, output: Sequence[Line], *, 
     text = in_short(said if of_shell or not message else message)
     code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
     cause = revealed(text, "command", local=local) or revealed(text, "clue", local=local)
-    if (
-        not of_shell
-        and cause is not None
-        and cause.reason == Reason.COMMAND_NOT_FOUND
-        and not OF_COMMAND.search(message or text)
-    ):
+    of_command = of_shell or OF_COMMAND.search(message or text)
+    if cause is not None and cause.reason == Reason.COMMAND_NOT_FOUND and not of_command:
         cause = Cause(Reason.CONTAINER_NOT_CREATED, text, "a program or a file of the node is missing: kubectl describe pod")
     if cause is None:
         executable = exit_code != 126

@@ -94,11 +94,7 @@ def test_a_long_error_keeps_its_beginning_and_its_end() -> None:
         ('exec: "python train.py --lr 3e-4": executable file not found in $PATH', "CommandNotFound", "give each word an item"),
         ("[Errno 2] No such file or directory: '/nope'", "WorkingDirectoryNotFound", "workingDir"),
         ("nvidia-container-cli: initialization error", "GpuUnusable", "reboot the node"),
-        (
-            "error running createRuntime hook #0: fork/exec /usr/bin/hook: no such file or directory",
-            "ContainerNotCreated",
-            "node",
-        ),
+        ("error running hook #0: fork/exec /usr/bin/x: no such file or directory", "ContainerNotCreated", "of the node"),
         ("what nobody knows", "CommandNotFound", "correct command"),
     ],
 )
