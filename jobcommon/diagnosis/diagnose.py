@@ -207,6 +207,10 @@ def _deadline(found: Found, message: str) -> Diagnosis:
     waited = said_after(message, SAYS_WAITING)
     if not waited:
         made = ended_by_limit(found, Reason.DEADLINE_EXCEEDED, text)
+        if (restarts := found.status.restarts) and (ends := root(found, message, latest=True)) is not None:
+            its = cause_of_failure(found, ends[0])
+            failed = f"restarts until then: {restarts}; {ends[0].replica} failed: {its.text}"
+            made = replace(made, sentence=f"{made.sentence}; {failed}", advice=f"{its.advice}; {made.advice}")
         late = [*never_started(found)]
         return replace(led_by_absent(made, late, made.sentence), reason=made.reason) if late else made
     causes = (

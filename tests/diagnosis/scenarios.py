@@ -700,6 +700,7 @@ SCENARIOS = (
     scenario("started again in place, which the kubelet has not seen", "SIGKILL", "Worker-1").of(stopping(dict.fromkeys(("Worker-0", "Worker-1"), "in_attempt 1 1,stopped_by_image 1"))),
     scenario("finalizer stuck", "FinalizerStuck", "finalizer").of(beside(held_by_finalizer)),
     scenario("deadline of the job", "DeadlineExceeded", "activeDeadlineSeconds (60 s)", "waited", "Insufficient cpu").of(unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"activeDeadlineSeconds": 60})),
+    scenario("deadline of a job that fails again and again", "DeadlineExceeded", "; restarts until then: 2; Worker-0 failed: exit code 255: EOFError", ": correct what the message names").of(on_record(attempts(*[("Worker-0", 255, EMPTY)] * 2, restartScope="Job", activeDeadlineSeconds=60)[0], conditions=[{"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": ""}])),
     scenario("pending for too long", "PendingTooLong", "Worker-1 has had no node", "Insufficient cpu", "pendingDeadlineSeconds is 60").of(unschedulable("0/1 nodes are available: 1 Insufficient cpu.", run_policy={"pendingDeadlineSeconds": 60})),
     scenario("deadline of the pod", "PodDeadlineExceeded", "pod template").of(beside(lambda pod: pod.evicted("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))),
     # images, configuration, volumes
