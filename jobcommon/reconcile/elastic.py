@@ -408,9 +408,11 @@ class Elastic(PodShape, Lifecycle):
     def _again_at(self, slot: Slot) -> float:
         """When the ended pod of a program that has not begun is made anew (seconds since the epoch).
 
-        The pauses grow with the time since when such pods are made, up to that of a restart.
+        The pauses grow with the time since when such pods are made, up to that of a restart. A job that was never resized has
+        made them since its start at the earliest.
         """
-        since = trusted(parse_time(self.job.status.gathering_since), self.now) or self._grows_at or self.now
+        begun = trusted(parse_time(self.view.start_time), self.now) or self.now
+        since = trusted(parse_time(self.job.status.gathering_since), self.now) or self._grows_at or begun
         ended = trusted(slot.pod.started, self.now) or self.now
         return ended + min(max(ended - since, limits.FIRST_RESTART_DELAY), limits.MAX_RESTART_DELAY)
 

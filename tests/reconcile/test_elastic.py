@@ -226,10 +226,18 @@ def a_predecessor_holds_a_name(world: ClusterModel) -> None:
     world.wait(20)
 
 
+def another_is_rejected(world: ClusterModel) -> None:
+    """No resize is on record, from which the pauses between its pods could count."""
+    world.trouble = "rejects"
+    world.scale("Worker", 5).react()
+    world.wait(1200)
+
+
 #: what happens to four workers, and the workers that train then, whether pods are kept or not
 LIVES: dict[str, tuple[Callable[[ClusterModel], None], set[int], int]] = {
     "a hole": (a_hole, {0, 2, 3}, 1), "an outage": (all_but_one_are_silent, {0, 1, 2, 3}, 1),
     "quota": (quota_for_fewer, {0, 1, 3}, 3), "predecessors": (a_predecessor_holds_a_name, {0, 1, 2, 3}, 0),
+    "rejected": (another_is_rejected, {0, 1, 2, 3}, 0),
 }  # fmt: skip
 
 
