@@ -30,15 +30,20 @@ def jobs_among(
 
     Raises `UserError` for an object named twice, a kind of ours that no operator here runs, and when there is no job.
     """
-    _refuse_repeated(manifests, namespace)
     jobs: list[tuple[Manifest, Framework]] = []
     others: list[Manifest] = []
+    first: dict[tuple[str, str, str, str], Manifest] = {}
     kinds = {framework.kind: framework for framework in installed().values()}
     for manifest in manifests:
-        framework = of_manifest(manifest.body)
+        framework, group = of_manifest(manifest.body), str(manifest.body["apiVersion"]).rpartition("/")[0]
+        # The second of two objects with one name would change the first while it runs: an error in the files.
+        earlier = first.setdefault((group, manifest.kind, manifest.namespace or namespace, manifest.name), manifest)
+        if earlier is not manifest:
+            where = f"{earlier.source}:{earlier.line}"
+            raise UserError(f"{manifest.place}: is given twice, first in {where}; leave one out, or give it another name")
         if framework is not None:
             jobs.append((manifest, framework))
-        elif str(manifest.body["apiVersion"]).startswith(f"{_OURS}/"):
+        elif group == _OURS:
             known = ", ".join(kinds)
             raise UserError(f'{not_loaded()}{manifest.place}: kind: "{manifest.kind}" is not a kind supported here: {known}')
         else:
@@ -46,17 +51,6 @@ def jobs_among(
     if not jobs:
         raise UserError(_no_job(manifests, kinds))
     return jobs, others
-
-
-def _refuse_repeated(manifests: Sequence[Manifest], namespace: str) -> None:
-    """The second of two objects with one name would change the first while it runs: an error in the files."""
-    first: dict[tuple[str, str, str, str], Manifest] = {}
-    for manifest in manifests:
-        group = str(manifest.body["apiVersion"]).rpartition("/")[0]
-        earlier = first.setdefault((group, manifest.kind, manifest.namespace or namespace, manifest.name), manifest)
-        if earlier is not manifest:
-            where = f"{earlier.source}:{earlier.line}"
-            raise UserError(f"{manifest.place}: is given twice, first in {where}; leave one out, or give it another name")
 
 
 def _no_job(manifests: Sequence[Manifest], kinds: Mapping[str, Framework]) -> str:
@@ -125,7 +119,8 @@ def _describe(
     text = "\n".join([title, *(f"error: {error}" for error in errors), decision.describe(), ""])
     if not any(event.reason == reasons.SPEC_WARNING for event in decision.events):
         text += "".join(f"warning: {warning}\n" for warning in job.warnings)
-    return f"{text}{_manifests(decision)}" if with_manifests else text
+    written = [one.manifest for one in decision.actions if isinstance(one, Create | Update)] if with_manifests else ()
+    return text + "".join(f"---\n{as_yaml(msgspec.to_builtins(manifest))}" for manifest in written)
 
 
 def _refused_pods(decision: Plan) -> list[str]:
@@ -142,8 +137,3 @@ def _refused_pods(decision: Plan) -> list[str]:
             for error in pod_errors(pod):
                 found.setdefault(error, pod["metadata"]["name"])
     return [f"an API server refuses pod {name}: {error}" for error, name in found.items()]
-
-
-def _manifests(decision: Plan) -> str:
-    written = [msgspec.to_builtins(a.manifest) for a in decision.actions if isinstance(a, Create | Update)]
-    return "".join(f"---\n{as_yaml(manifest)}" for manifest in written)
