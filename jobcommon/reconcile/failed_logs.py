@@ -33,17 +33,22 @@ JOB_EVENTS = "job.events"
 
 
 def logs_of(view: View, actions: Sequence[Action]) -> tuple[KeepLog, ...]:
-    """See `logs_to_keep`. And those of runs that the kubelet has followed by others, in the pass that records them: they go
-    when it starts the next one.
+    """The logs of the failed runs in pods that `actions` release, delete or stop.
+
+    And those of runs that the kubelet has followed by others, in the pass that records them: they go when it starts the next.
     """
-    job = view.job
+    job, pods = view.job, view.observed.pods
     if not job.keeps_failed_logs:
         return ()
+    ended = {getattr(action, "uid", "") for action in actions if not _starts(action)}
+    going = [pod for pod in pods if pod.uid in ended and (FINALIZER in pod.finalizers or not job.options.tracking_finalizer)]
+    last = {pod.uid for pod in _last_to_fail(job, pods)} if going and job.status.has(ConditionType.FAILED) else ()
+    logs = [_log_on_record(job, pod) or (_last_log(pod) if pod.uid in last else None) for pod in going]
     known, places = job.status.failures, {slot.pod.name: slot.pod for slot in view.slots.living}
     found = failures_on_record(job, view.accounting, view.slots, suspended=view.facts.suspended)
     new = ((n, one, places.get(one.pod or "")) for n, one in enumerate(found[:MAX_FAILURES]) if n >= len(known))
-    followed = (_log_of(number, one, pod) for number, one, pod in new if pod is not None)
-    return (*logs_to_keep(job, actions, view.observed.pods), *(log for log in followed if log is not None))
+    logs += [_log_of(number, one, pod) for number, one, pod in new if pod is not None]
+    return tuple(log for log in logs if log is not None)
 
 
 def config_map_name(job: str) -> str:
@@ -59,17 +64,6 @@ def key_of_failure(number: int, pod: str) -> str:
 def key_of_events(log: str) -> str:
     """The key of the events on the pod whose log has this key."""
     return f"{log.removesuffix('.log')}.events"
-
-
-def logs_to_keep(job: Job, actions: Iterable[Action], pods: Iterable[PodView]) -> tuple[KeepLog, ...]:
-    """The logs of the failed runs in pods that `actions` release, delete or stop."""
-    ended = {getattr(action, "uid", "") for action in actions if not _starts(action)} if job.keeps_failed_logs else ()
-    if not ended:
-        return ()
-    last = {pod.uid for pod in _last_to_fail(job, pods)} if job.status.has(ConditionType.FAILED) else ()
-    going = [pod for pod in pods if pod.uid in ended and (FINALIZER in pod.finalizers or not job.options.tracking_finalizer)]
-    logs = (_log_on_record(job, pod) or (_last_log(pod) if pod.uid in last else None) for pod in going)
-    return tuple(log for log in logs if log is not None)
 
 
 def _starts(action: Action) -> bool:
