@@ -71,16 +71,6 @@ def test_the_lines_shown_end_with_the_one_that_tells_the_cause() -> None:
     assert made.lines == (*said, "bye")
 
 
-def test_a_job_that_runs_outside_its_queue_is_told_so_with_the_fix() -> None:
-    made = diagnose(both_running(labels={QUEUE_LABEL: "team"}), NOW)
-    told = [fact for fact in made.evidence if fact.startswith("it runs outside its queue and all quota: the label ")]
-    assert (made.reason, len(told)) == ("Running", 1)
-    assert made.advice.startswith(
-        "add kubeflow.org/pytorchjob to integrations.frameworks of Kueue's configuration, or annotate"
-    )
-    assert not any("quota" in fact for fact in diagnose(both_running(), NOW).evidence)
-
-
 BEFORE = [{**SCALED[0], "lastTimestamp": format_time(START - 1)}]
 
 
