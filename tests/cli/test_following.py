@@ -1,7 +1,6 @@
 """What is shown of a job that is followed: lines and a table, when it is stuck, and the logs of its containers."""
 
 import asyncio
-from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
@@ -120,11 +119,6 @@ async def pause(_seconds: float) -> None:
     """The next answer is there at once."""
 
 
-def server(logs: Sequence[Answer], pods: Sequence[dict[str, Any]]) -> ScriptedTransport:
-    """With the answers to requests for the log, and for the pod."""
-    return ScriptedTransport().on("STREAM", "/", *logs).on("GET", "/", *map(reply, pods))
-
-
 BUSY = StatusError(503)
 CUT: dict[str, tuple[list[Answer], list[Answer]]] = {
     "broken off": ([[FIRST, TransportError("broken off")], [FIRST, SECOND], [SECOND]], []),
@@ -151,13 +145,15 @@ BAR = [b"1%\r", b"2%\r", STAMP + b"\r1%\r2%\r3%", STAMP + b"\r1%\r" + STAMP + b"
     ("live", "lines"), [(False, ["3%", "of another stream"]), (True, ["1%\r", "2%\r", "3%", "of another stream"])]
 )
 async def test_a_saved_log_has_of_a_progress_bar_what_it_showed_last(live: bool, lines: list[str]) -> None:
-    logs = ContainerLogs(server([BAR], [pod(0, "terminated")]), pause)
+    transport = ScriptedTransport().on("STREAM", "/", BAR).on("GET", "/", reply(pod(0, "terminated")))
+    logs = ContainerLogs(transport, pause)
     assert [line async for line in logs.lines(pod(0, "running"), LogOptions("c", live=live))] == lines
 
 
 async def test_a_restart_that_the_status_does_not_show_yet_repeats_no_line() -> None:
     """The server gives the log of the run that there is when it is asked, not of the one that was meant."""
-    transport = server([[FIRST], *[[SECOND]] * 4], [pod(0, "running"), pod(1, "terminated"), pod(1, "terminated")])
+    transport = ScriptedTransport().on("STREAM", "/", [FIRST], [SECOND])
+    transport.on("GET", "/", reply(pod(0, "running")), reply(pod(1, "terminated")))
     logs, printed = ContainerLogs(transport, pause), list[str]()
 
     async def follow(run: int) -> None:
