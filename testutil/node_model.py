@@ -172,7 +172,8 @@ class NodeModel:
                 self._end(name, pod)
         elif self.on_bad_node(pod) and self.trouble == "rejects":
             self.truth.by_others += not is_spare(view)
-            self.put(pod.evicted("OutOfcpu", self.words("Pod was rejected: Node didn't have enough resource: cpu")))
+            rejected = pod.evicted("OutOfcpu", self.words("Pod was rejected: Node didn't have enough resource: cpu"))
+            self.put(rejected._with(status={"startTime": format_time(self.clock)}))
         elif self.on_bad_node(pod) or self._lacks_volume(pod):
             if not raw["status"].get("containerStatuses"):
                 self.put(pod.waiting(CREATING, ""))

@@ -100,7 +100,8 @@ class Elastic(PodShape, Lifecycle):
                 counts = fixed_counts(self.framework, job)
                 size = {**counts, self._kind: len(self._asked - out)} if self._kind in counts else counts
             else:
-                since = job.status.gathering_since if out == self._out else moment
+                # Nothing that counts from a time ahead of our clock would be due before that.
+                since = moment if out != self._out or self._gathers_since is None else job.status.gathering_since
         else:
             awaited = self._awaited
         left_out = {self._kind: format_indexes(out)} if out and self._elastic is not None else {}
@@ -191,6 +192,11 @@ class Elastic(PodShape, Lifecycle):
         return frozenset(self.job.indexes(self._kind))
 
     @property
+    def _gathers_since(self) -> float | None:
+        """Since when it gathers its pods; None if it does not, or if a clock ahead of ours wrote the time."""
+        return trusted(parse_time(self.job.status.gathering_since), self.now)
+
+    @property
     def _out(self) -> frozenset[int]:
         """Who of those that are asked for is left out."""
         return self._asked - self._members
@@ -263,7 +269,7 @@ class Elastic(PodShape, Lifecycle):
         Also those whose kubelet rejects the pod, or has not set it up in time: their node does not serve them.
         """
         view, job = self.view, self.job
-        began = trusted(parse_time(job.status.gathering_since or job.status.last_restart_time), self.now) or self.now
+        began = self._gathers_since or trusted(parse_time(job.status.last_restart_time), self.now) or self.now
         waits = ((replica, wait) for replica, wait in view.without_node.items() if wait.why is Why.NO_ROOM)
         found = {replica: began if wait.since is None else wait.since for replica, wait in waits if job.has(replica)}
         for slot in view.slots.notable:
@@ -276,7 +282,8 @@ class Elastic(PodShape, Lifecycle):
     def _placed(self) -> Mapping[Replica, float]:
         """The members whose node can run them, and since when."""
         view, now, absent = self.view, self.now, self._without_room
-        found = {slot.replica: _placed_at(slot, now) for slot in view.slots.earlier if _is_stopped(view, slot)}
+        stopped = {uid for uid, restart in view.change.in_place.items() if restart.stopped}
+        found = {slot.replica: _placed_at(slot, now) for slot in view.slots.earlier if slot.pod.uid in stopped}
         for slot in view.slots.wanted.values():
             if holds_node(slot.pod) if is_spare(slot.pod) else slot.state is not STARTING or slot.pod.scheduled:
                 found[slot.replica] = _placed_at(slot, now)
@@ -403,17 +410,17 @@ class Elastic(PodShape, Lifecycle):
         """Until when a node may set up a pod that starts nothing (seconds since the epoch); infinity for one that has."""
         if not slot.pod.scheduled or holds_node(slot.pod):
             return inf
-        return _placed_at(slot, self.now) + (self._shrink_after if self.job.has(slot.replica) else self._grow_after)
+        placed = _placed_at(slot, self.now) or self.now
+        return placed + (self._shrink_after if self.job.has(slot.replica) else self._grow_after)
 
     def _again_at(self, slot: Slot) -> float:
         """When the ended pod of a program that has not begun is made anew (seconds since the epoch).
 
-        The pauses grow with the time since when such pods are made, up to that of a restart. A job that was never resized has
-        made them since its start at the earliest.
+        The pauses grow with the time since when such pods are made, up to that of a restart, which a job that was never resized
+        has at once. They count from when the pod got its node: the node's own clock may be wrong.
         """
-        begun = trusted(parse_time(self.view.start_time), self.now) or self.now
-        since = trusted(parse_time(self.job.status.gathering_since), self.now) or self._grows_at or begun
-        ended = trusted(slot.pod.started, self.now) or self.now
+        since = next((at for at in (self._gathers_since, self._grows_at) if at is not None), self.now)
+        ended = _placed_at(slot, self.now) or self.now
         return ended + min(max(ended - since, limits.FIRST_RESTART_DELAY), limits.MAX_RESTART_DELAY)
 
 
@@ -421,9 +428,3 @@ def _placed_at(slot: Slot, now: float) -> float:
     """When the pod got its node, as far as that is known (seconds since the epoch)."""
     pod = slot.pod
     return trusted(pod.creation_time if pod.scheduled_time is None else pod.scheduled_time, now) or 0.0
-
-
-def _is_stopped(view: View, slot: Slot) -> bool:
-    """Whether a pod is kept and its program has stopped."""
-    restart = view.change.in_place.get(slot.pod.uid)
-    return restart is not None and restart.stopped

@@ -87,13 +87,14 @@ def test_runs_that_the_operator_has_ended_are_not_charged_when_the_scope_is_chan
     assert (world.current, world.status["restarts"]) == ("Running", 1)
 
 
+@pytest.mark.parametrize(("method", "room", "trouble"), [(RECREATE, 3, ""), (IN_PLACE, 4, "rejects")])
 @pytest.mark.parametrize("ahead", [0, 9000])
-def test_a_restart_that_a_clock_ahead_has_recorded_delays_no_resize(ahead: int) -> None:
-    world = world_of(RECREATE, elastic=ELASTIC)
+def test_times_that_a_clock_ahead_has_recorded_delay_no_resize(ahead: int, method: str, room: int, trouble: str) -> None:
+    world = world_of(method, elastic=ELASTIC)
     world.lose_node_of("demo-worker-1")
-    world.room = 3
+    world.room, world.trouble = room, trouble
     world.react()
-    world.manifest["status"]["lastRestartTime"] = format_moment(world.now + ahead)
+    world.manifest["status"] |= dict.fromkeys(("lastRestartTime", "gatheringSince"), format_moment(world.now + ahead))
     world.wait(69)
     assert size(world) == 2
 
@@ -226,18 +227,32 @@ def a_predecessor_holds_a_name(world: ClusterModel) -> None:
     world.wait(20)
 
 
-def another_is_rejected(world: ClusterModel) -> None:
-    """No resize is on record, from which the pauses between its pods could count."""
-    world.trouble = "rejects"
+def growth_onto_a_node_that_rejects(world: ClusterModel) -> None:
+    """A job that was never resized makes its spare pod anew with pauses, whatever the node's clock says."""
+    world.trouble, world.skew = "rejects", 9000.0
     world.scale("Worker", 5).react()
-    world.wait(1200)
+    world.wait(1000)
+    world.trouble, world.skew = "", 0.0
+    world.wait(60)
+
+
+def growth_with_a_clock_set_back(world: ClusterModel) -> None:
+    """The node of a spare pod that seems to be of the future gets its time to set it up."""
+    world.wait(5)
+    world.scale("Worker", 5).settle()
+    before = uids(world)
+    world.now -= 5
+    world.place()
+    world.react()
+    assert uids(world) == before
 
 
 #: what happens to four workers, and the workers that train then, whether pods are kept or not
 LIVES: dict[str, tuple[Callable[[ClusterModel], None], set[int], int]] = {
     "a hole": (a_hole, {0, 2, 3}, 1), "an outage": (all_but_one_are_silent, {0, 1, 2, 3}, 1),
     "quota": (quota_for_fewer, {0, 1, 3}, 3), "predecessors": (a_predecessor_holds_a_name, {0, 1, 2, 3}, 0),
-    "rejected": (another_is_rejected, {0, 1, 2, 3}, 0),
+    "a bad node": (growth_onto_a_node_that_rejects, {0, 1, 2, 3, 4}, 1),
+    "set back": (growth_with_a_clock_set_back, {0, 1, 2, 3, 4}, 1),
 }  # fmt: skip
 
 
