@@ -31,7 +31,7 @@ _OF_PROGRAM = re.compile(
 )
 _BY_RUNTIME = re.compile(r"^exec \S+: (?:no such file|exec format)")
 #: A message of a runtime about the pod's command; others are about programs and files of the node.
-OF_COMMAND = re.compile(r"(?:^|process: |init: )exec|^\[Errno")
+OF_COMMAND = re.compile(r"(?:^|(?:process|init|caused|failed): )exec|^\[Errno")
 _CARRIAGE_RETURN = re.compile(r"(?<=\S)\r(?=: [a-z])")
 # What a shell or Python prints of the signal alone.
 _OF_SIGNAL = re.compile(r"Fatal Python error|(?:Aborted|Segmentation fault|Killed|Terminated)(?: \(core dumped\))?$")
@@ -243,8 +243,10 @@ def _no_command(exit_code: int | None, message: str, output: Sequence[Line], *, 
     code = f"exit code {exit_code}" if exit_code is not None else "no exit code"
     cause = revealed(text, "command", local=local) or revealed(text, "clue", local=local)
     of_command = of_shell or OF_COMMAND.search(message or text)
-    if cause is not None and cause.reason == Reason.COMMAND_NOT_FOUND and not of_command:
-        cause = Cause(Reason.CONTAINER_NOT_CREATED, text, "a program or a file of the node is missing: kubectl describe pod")
+    if (cause is None or cause.reason == Reason.COMMAND_NOT_FOUND) and not of_command:
+        cause = Cause(
+            Reason.CONTAINER_NOT_CREATED, text, "the node could not start it, for what the message names: kubectl describe pod"
+        )
     if cause is None:
         executable = exit_code != 126
         reason = Reason.COMMAND_NOT_FOUND if executable else Reason.COMMAND_NOT_EXECUTABLE

@@ -94,8 +94,12 @@ def test_a_long_error_keeps_its_beginning_and_its_end() -> None:
         ('exec: "python train.py --lr 3e-4": executable file not found in $PATH', "CommandNotFound", "give each word an item"),
         ("[Errno 2] No such file or directory: '/nope'", "WorkingDirectoryNotFound", "workingDir"),
         ("nvidia-container-cli: initialization error", "GpuUnusable", "reboot the node"),
-        ("error running hook #0: fork/exec /usr/bin/x: no such file or directory", "ContainerNotCreated", "of the node"),
-        ("what nobody knows", "CommandNotFound", "correct command"),
+        ("error running hook #0: fork/exec /usr/bin/x: no such file or directory", "ContainerNotCreated", "the node could not"),
+        (
+            "error executing hook `/usr/bin/nvidia-container-runtime-hook` (exit code: 1)",
+            "ContainerNotCreated",
+            "the node could not",
+        ),
     ],
 )
 def test_a_container_that_was_not_started_is_explained(message: str, reason: str, said: str) -> None:
