@@ -273,7 +273,9 @@ class Elastic(PodShape, Lifecycle):
         waits = ((replica, wait) for replica, wait in view.without_node.items() if wait.why is Why.NO_ROOM)
         found = {replica: began if wait.since is None else wait.since for replica, wait in waits if job.has(replica)}
         for slot in view.slots.notable:
-            if is_spare(slot.pod) and slot.replica not in found and (slot.over or self.now >= self._tried_until(slot)):
+            # One that was to be deleted has ended for that: its node has not rejected it.
+            rejected = not slot.deleting if slot.over else self.now >= self._tried_until(slot)
+            if is_spare(slot.pod) and slot.replica not in found and rejected:
                 found[slot.replica] = began if slot.over else _placed_at(slot, self.now)
         # After one has given its node away for another type, that is waited for again.
         return {r: since if r.type == self._kind else max(since, began) for r, since in found.items()}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jobcommon.api.kueue import QUEUE_LABEL
+from jobcommon.api.observed import IMAGES
 from jobcommon.api.replica import format_indexes
 from jobcommon.api.timestamp import format_moment
 from jobcommon.framework import Options
@@ -247,12 +248,20 @@ def growth_with_a_clock_set_back(world: ClusterModel) -> None:
     assert uids(world) == before
 
 
+def images_may_not_be_changed(world: ClusterModel) -> None:
+    """The pods that were gathered are made anew. One that ends before the others, as it is asked to, has lost no node."""
+    world.refused, world.stops_after, world.order, world.room = frozenset({IMAGES}), 30.0, 1, 4
+    world.lose_node_of("demo-worker-1").react()
+    world.wait(100)
+
+
 #: what happens to four workers, and the workers that train then, whether pods are kept or not
 LIVES: dict[str, tuple[Callable[[ClusterModel], None], set[int], int]] = {
     "a hole": (a_hole, {0, 2, 3}, 1), "an outage": (all_but_one_are_silent, {0, 1, 2, 3}, 1),
     "quota": (quota_for_fewer, {0, 1, 3}, 3), "predecessors": (a_predecessor_holds_a_name, {0, 1, 2, 3}, 0),
     "a bad node": (growth_onto_a_node_that_rejects, {0, 1, 2, 3, 4}, 1),
     "set back": (growth_with_a_clock_set_back, {0, 1, 2, 3, 4}, 1),
+    "refused images": (images_may_not_be_changed, {0, 1, 3}, 1),
 }  # fmt: skip
 
 
