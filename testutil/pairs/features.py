@@ -133,7 +133,7 @@ def lose_nodes(world: ClusterModel) -> None:
     for name in world.chance.sample(names, world.chance.randint(1, len(names) - 1) if len(names) > 1 else 0):
         world.truth.by_others += 1
         world.lose_node_of(name)
-    world.room = _used(world)
+    world.room = used(world)
 
 
 def silence_nodes(world: ClusterModel) -> None:
@@ -150,10 +150,10 @@ def restore_nodes(world: ClusterModel) -> None:
 
 def free_node(world: ClusterModel) -> None:
     """There is one node more."""
-    world.room = min(PLENTY, _used(world) + 1)
+    world.room = min(PLENTY, used(world) + 1)
 
 
-def _used(world: ClusterModel) -> int:
+def used(world: ClusterModel) -> int:
     """The nodes that pods have."""
     return sum(pod.view.scheduled and pod.view.phase in ("Pending", "Running") for pod in world.pods.values())
 
@@ -271,7 +271,7 @@ FEATURES: Mapping[str, Feature] = {
     )
 }
 QUIET = "run_on run_long fill free_node restore_nodes spoil ration share die forbid_logs hide_flavor refuse refuse_pods"
-"""What is no reason to restart a program that runs."""
+"""What is no reason to restart a program that runs, unless others get the nodes that pods free when they are recreated."""
 COMMON: tuple[str, ...] = ("run_on", "run_on", "run_on", "exit_one", "delete")
 
 

@@ -11,7 +11,7 @@ from jobcommon.reconcile.plan import Urgency
 from jobcommon.testutil.builders import START
 from jobcommon.testutil.cluster_model import FLAVOR, ClusterModel
 from jobcommon.testutil.oracles import Oracles
-from jobcommon.testutil.pairs.features import COMMON, EVENTS, FEATURES, KINDS, QUIET, restore_nodes, world_of
+from jobcommon.testutil.pairs.features import COMMON, EVENTS, FEATURES, KINDS, QUIET, restore_nodes, used, world_of
 
 LENGTH = 14
 
@@ -67,7 +67,7 @@ def _history(
         for number in range(LENGTH):
             own = features[number % 2].happenings.split()
             happening = chance.choice(events or (*COMMON, *own, *own))
-            if happening not in QUIET.split():
+            if happening not in QUIET.split() or (used(world) > world.room and not world.job.restarts_in_place):
                 oracles.members.disturbed()
             EVENTS[happening](world)
             world.react()
