@@ -149,7 +149,7 @@ class Members:
         nodes = len(good) if world.trouble else world.room - len(silent)
         asked = max(min(job.asked_of(self.kind), elastic.max_replicas or 100), elastic.min_replicas or 1)
         names = {job.pod_name(Replica(self.kind, index)) for index in range(asked)}
-        room = [nodes, *(count for count in _during(self.allowed, world.now - RETRY) if count is not None)]
+        room = [nodes, *(count - len(silent) for count in _during(self.allowed, world.now - RETRY) if count is not None)]
         count = min(len(names - {*silent}), min(room) - len(leaders), *self._granted())
         return count if count >= (elastic.min_replicas or 1) else None
 
