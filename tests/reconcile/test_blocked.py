@@ -121,8 +121,8 @@ def test_a_failure_for_good_fails_the_job_when_its_replica_spec_can_be_read_agai
     assert (status_of(decided).finished, len(status_of(decided).counted_pods)) == (False, 0)
     manifest["status"] = status_of(decided).to_json()
     manifest["spec"][TYPES]["Worker"] = replica_spec(framework, 2, "ExitCode")
-    mended = plan(framework, read_job(framework, manifest), observed, START)
-    assert status_of(mended).has("Failed")
+    corrected = plan(framework, read_job(framework, manifest), observed, START)
+    assert status_of(corrected).has("Failed")
 
 
 def _needs_an_option(job: Job) -> str:
@@ -188,8 +188,8 @@ def test_a_deadline_that_passes_while_a_type_cannot_be_read_is_said_and_ends_the
     assert said in manifest["status"]["conditions"][0]["message"]
     for state, end in (("running", "DeadlineExceeded"), ("succeeded", "TestJobSucceeded")):
         now_observed = observe(TEST_JOB, good, {"Master-0": state, "Worker-0": "running"})
-        mended = plan(TEST_JOB, read_job(TEST_JOB, {**manifest, "spec": good["spec"]}), now_observed, START + 101)
-        assert status_of(mended).conditions[-1].reason == end
+        corrected = plan(TEST_JOB, read_job(TEST_JOB, {**manifest, "spec": good["spec"]}), now_observed, START + 101)
+        assert status_of(corrected).conditions[-1].reason == end
 
 
 #: What a definition lets in of `overrides[].template`, which takes any object.
@@ -222,8 +222,8 @@ def test_no_attempt_begins_while_pods_of_a_type_cannot_be_created(template: Any,
         bad = next_pass(bad, decided)
     assert not bad["status"]["attempt"]
     assert "restarts" not in bad["status"]
-    mended = plan(TEST_JOB, read_job(TEST_JOB, {**bad, "spec": good["spec"]}), observed, START + 100)
-    assert (status_of(mended).attempt, status_of(mended).restarts) == (1, 1), "corrected, it goes on"
+    corrected = plan(TEST_JOB, read_job(TEST_JOB, {**bad, "spec": good["spec"]}), observed, START + 100)
+    assert (status_of(corrected).attempt, status_of(corrected).restarts) == (1, 1), "corrected, it goes on"
 
 
 def test_an_attempt_that_cannot_end_keeps_its_deadlines() -> None:

@@ -76,9 +76,9 @@ async def test_no_action_while_status_fields_are_pruned_then_resume() -> None:
         assert "the CustomResourceDefinition testjobs.kubeflow.org is outdated: status." in out.getvalue()
         await world.clock.until(lambda: "testjobs.kubeflow.org is outdated" in message(world), step=1)
         install(world, WHOLE)
-        mended = world.clock.monotonic()
+        corrected = world.clock.monotonic()
         await world.clock.until(lambda: world.pods()[0]["metadata"]["uid"] != uid, step=0.5)
-        assert world.clock.monotonic() - mended <= 90
+        assert world.clock.monotonic() - corrected <= 90
         assert world.job()["status"]["restarts"] == 1
         await world.clock.until(lambda: process.manager.ready and not unstored(process), step=0.5)
         await world.clock.until(lambda: "outdated" not in message(world), step=1)
