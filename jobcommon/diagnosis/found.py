@@ -138,8 +138,8 @@ class Member:
 
 def main_container(framework: Framework, pod: PodView) -> str:
     """The name of the container of a pod that runs the program, "" if its status has none yet."""
-    names = [one.name for one in sorted(pod.containers, key=lambda one: (one.name != framework.container, one.at))]
-    return next(iter(names), "")
+    main = min(pod.containers, key=lambda one: (one.name != framework.container, one.at), default=None)
+    return main.name if main is not None else ""
 
 
 def event_view(raw: Object) -> EventView:

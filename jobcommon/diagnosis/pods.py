@@ -66,10 +66,13 @@ def cause_of(member: Member, found: Found, now: float) -> Cause | None:
 def _ended_early(member: Member, found: Found, now: float) -> Cause | None:
     """That a server has ended, if those that it serves still run a while later."""
     ends = [c.state.finished_at or now for c in member.pod.containers if isinstance(c.state, Terminated)]
-    served = any(m.pod.phase == "Running" and not found.framework.serves(m.replica.rpartition("-")[0]) for m in found.members)
     late = now - max(ends, default=now) > RELAPSE_SECONDS
-    serves = found.framework.serves(member.replica.rpartition("-")[0])
-    return without_error(member.replica, found) if serves and served and late else None
+    served = any(other.pod.phase == "Running" and not _serves(other, found) for other in found.members)
+    return without_error(member.replica, found) if _serves(member, found) and served and late else None
+
+
+def _serves(member: Member, found: Found) -> bool:
+    return found.framework.serves(member.replica.rpartition("-")[0])
 
 
 def ended(member: Member, found: Found) -> Cause:
