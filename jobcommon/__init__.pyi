@@ -79,6 +79,7 @@ from .client.transport import HttpTransport as HttpTransport
 from .client.transport import StaticEndpoint as StaticEndpoint
 from .client.transport import Timeouts as Timeouts
 from .crd import custom_resource_definition as custom_resource_definition
+from .framework import UNBUFFERED as UNBUFFERED
 from .framework import Check as Check
 from .framework import EnvVar as EnvVar
 from .framework import Feature as Feature

@@ -87,6 +87,10 @@ class EnvVar:
             raise TypeError(f'EnvVar("{self.name}", {self.value!r}): the value must be a string; write "{self.value}"')
 
 
+UNBUFFERED = EnvVar("PYTHONUNBUFFERED", "1", default=True)
+"""Python writes at once, so that a log can be followed. Not for programs that share an output: a line becomes two writes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """A setting of valid jobs that does not do what its user expects; docs/checks.md has all of them.

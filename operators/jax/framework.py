@@ -5,7 +5,7 @@ Behaviour: that of training-operator's JAXJob v1. The job runs while a worker ru
 
 from collections.abc import Sequence
 
-from jobcommon import EnvVar, Framework, Job, Replica, ReplicaType, ScalePaths
+from jobcommon import UNBUFFERED, EnvVar, Framework, Job, Replica, ReplicaType, ScalePaths
 
 WORKER = "Worker"
 REPLICA_SPECS = "jaxReplicaSpecs"
@@ -14,7 +14,7 @@ REPLICA_SPECS = "jaxReplicaSpecs"
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """What jax.distributed.initialize needs to know, in every container: the first worker coordinates."""
     return (
-        EnvVar("PYTHONUNBUFFERED", "1", default=True),
+        UNBUFFERED,
         EnvVar("COORDINATOR_PORT", str(JAX.port_of(job.replica_specs.get(WORKER)))),
         EnvVar("COORDINATOR_ADDRESS", job.address(job.first(WORKER))),
         EnvVar("NUM_PROCESSES", str(job.total_replicas)),

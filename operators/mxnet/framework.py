@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from jobcommon import (
+    UNBUFFERED,
     CelRule,
     EnvVar,
     FieldError,
@@ -37,7 +38,7 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """MX_CONFIG and the DMLC variables of ps-lite and BytePS, in every container of every replica; its log can be followed."""
     kind = replica.type.lower()
     variables = [
-        EnvVar("PYTHONUNBUFFERED", "1", default=True),
+        UNBUFFERED,
         EnvVar("MX_CONFIG", f'{{{_shared_config(job)},"task":{_compact({"type": kind, "index": job.rank_of(replica)})}}}'),
         EnvVar("DMLC_PS_ROOT_PORT", str(_port(job, SCHEDULER) if job.count(SCHEDULER) else 0)),
         EnvVar("DMLC_PS_ROOT_URI", job.address(job.first(SCHEDULER)) if job.count(SCHEDULER) else ""),

@@ -7,7 +7,7 @@ trainers of a parameter server, which runs in the Master.
 from collections.abc import Sequence
 from typing import Any
 
-from jobcommon import EnvVar, Framework, Job, Replica, ReplicaType, RestartPolicy, ScalePaths, succeed_with
+from jobcommon import UNBUFFERED, EnvVar, Framework, Job, Replica, ReplicaType, RestartPolicy, ScalePaths, succeed_with
 from jobcommon.operators.paddle.spec import PaddleJobSpec
 
 MASTER, WORKER = "Master", "Worker"
@@ -21,7 +21,7 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     # The launcher that finds its own IP there, and not a name, serves the rendezvous.
     host = f"$({POD_IP['name']})" if replica == leader else job.address(leader)
     variables = [
-        EnvVar("PYTHONUNBUFFERED", "1", default=True),
+        UNBUFFERED,
         EnvVar("PADDLE_JOB_ID", job.name),
         EnvVar("PADDLE_NNODES", str(job.total_replicas)),
         EnvVar("PADDLE_MASTER", f"{host}:{PADDLE.port_of(job.replica_specs.get(leader.type))}"),

@@ -7,6 +7,7 @@ container: the job's Service publishes addresses before pods are ready, and torc
 from collections.abc import Iterator, Sequence
 
 from jobcommon import (
+    UNBUFFERED,
     CelRule,
     Companion,
     CompanionKind,
@@ -40,7 +41,7 @@ _NPROC = f"""{", ".join(f'"{name}"' for name in SYMBOLIC_NPROC)} or a number in 
 
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """What torch.distributed and torchrun read, in every container of every replica."""
-    variables = [EnvVar("PYTHONUNBUFFERED", "1", default=True)]
+    variables = [UNBUFFERED]
     pod = template_for(job.replica_specs[replica.type], replica.index).get("spec")
     grace = pod.get("terminationGracePeriodSeconds") if isinstance(pod, dict) else None
     if isinstance(grace, int) and grace > KILLED_AFTER:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from jobcommon import (
+    UNBUFFERED,
     CelRule,
     EnvVar,
     FieldError,
@@ -35,15 +36,14 @@ REPLICA_SPECS = "tfReplicaSpecs"
 
 def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
     """For the main container: that its log can be followed and, in a job with more than one replica, TF_CONFIG."""
-    followed = EnvVar("PYTHONUNBUFFERED", "1", default=True)
     if job.total_replicas == 1:
-        return (followed,)
+        return (UNBUFFERED,)
     task = _compact({"type": replica.type.lower(), "index": job.rank_of(replica)})
     if tf_spec(job).enable_dynamic_worker:
         config = f'{{"cluster":{_compact(_sparse_cluster(job, replica))},"task":{task}}}'
     else:
         config = f'{{"cluster":{_cluster(job)},"task":{task},"environment":"cloud"}}'
-    return (followed, EnvVar("TF_CONFIG", config))
+    return (UNBUFFERED, EnvVar("TF_CONFIG", config))
 
 
 def outcome(job: Job, tallies: Tallies) -> Outcome:

@@ -10,6 +10,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from jobcommon import (
+    UNBUFFERED,
     Companion,
     CompanionKind,
     EnvVar,
@@ -149,9 +150,8 @@ class _Specialized:
     def env(self, job: Job, replica: Replica) -> Sequence[EnvVar]:
         role = self.role_of(replica.type)
         own = environment.environment(self.resolved, role, self.rank(job, replica), self.addresses(job))
-        # So that its log can be followed. Ranks of MPI share an output, where a line that is two writes mixes with others.
-        unbuffered = EnvVar("PYTHONUNBUFFERED", "1", default=True)
-        return own if self.resolved.policy.framework is MLFramework.MPI else (unbuffered, *own)
+        # Ranks of MPI share an output.
+        return own if self.resolved.policy.framework is MLFramework.MPI else (UNBUFFERED, *own)
 
     def outcome(self, _job: Job, tallies: Tallies) -> Outcome:
         """By the runtime's success policy; the job runs while a pod that trains does."""

@@ -5,7 +5,7 @@ Behaviour: that of training-operator's XGBoostJob v1. The master runs XGBoost's 
 
 from collections.abc import Sequence
 
-from jobcommon import EnvVar, Framework, Job, Replica, ReplicaType, last_result_cached, succeed_with
+from jobcommon import UNBUFFERED, EnvVar, Framework, Job, Replica, ReplicaType, last_result_cached, succeed_with
 
 MASTER, WORKER = "Master", "Worker"
 REPLICA_SPECS = "xgbReplicaSpecs"
@@ -20,7 +20,7 @@ def env(job: Job, replica: Replica) -> Sequence[EnvVar]:
         EnvVar("MASTER_ADDR", job.address(job.first(MASTER))),
         EnvVar("WORLD_SIZE", str(job.total_replicas)),
         EnvVar("RANK", str(rank)),
-        EnvVar("PYTHONUNBUFFERED", "1", default=True),
+        UNBUFFERED,
     ]
     if job.count(WORKER):
         variables.append(EnvVar("WORKER_PORT", str(XGBOOST.port_of(specs.get(WORKER)))))
